@@ -33,16 +33,6 @@ pub struct House {
     pub lints: Lints,
     /// What no text may say.
     pub text: Text,
-    /// What is left of words that the glossary replaces.
-    pub glossary: Glossary,
-}
-
-/// Uses of words that the glossary replaces, ratcheted.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Glossary {
-    /// How often each stands in code and documents.
-    pub left: BTreeMap<String, usize>,
 }
 
 /// Which crate of the workspace may use which other.
@@ -100,9 +90,6 @@ pub struct Platforms {
     /// Platforms whose name is also an everyday word, and what of it is looked for.
     #[serde(default)]
     pub everyday: BTreeMap<String, Everyday>,
-    /// Uses that are there for a reason, ratcheted.
-    #[serde(default)]
-    pub exceptions: Vec<WordException>,
 }
 
 /// What is looked for of a word that has another meaning as well.
@@ -115,20 +102,6 @@ pub struct Everyday {
     pub module: bool,
     /// An identifier that is the word in camel case: `Native`.
     pub type_name: bool,
-}
-
-/// How often a platform's word appears in a file outside its folder.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct WordException {
-    /// File, from the workspace's root.
-    pub path: String,
-    /// The word.
-    pub word: String,
-    /// How often.
-    pub count: usize,
-    /// Why.
-    pub reason: String,
 }
 
 /// Modules of a crate that all use each other, directly or over others.
@@ -150,21 +123,6 @@ pub struct Sizes {
     pub file_lines: usize,
     /// A file of nothing but tests.
     pub test_file_lines: usize,
-    /// Longer files that are there for a reason, ratcheted.
-    #[serde(default)]
-    pub files: Vec<SizeException>,
-}
-
-/// A file over its limit, and its present size.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SizeException {
-    /// File, from the workspace's root.
-    pub path: String,
-    /// Its size today.
-    pub lines: usize,
-    /// Why.
-    pub reason: String,
 }
 
 /// Where `unsafe` may be.

@@ -5,7 +5,6 @@
 
 mod error;
 mod house;
-mod ratchet;
 mod rules;
 mod source;
 mod suite;
@@ -24,8 +23,8 @@ cargo xtask COMMAND
 
   tidy                         check the house rules (xtask/house.toml); exit code 1 when one is broken
   tidy --rules                 list the rules, one a line
-  test [PROGRAM...]            build and run all tests, or those of the programs whose names contain one of the
-                               words (platform/machines, lab/lib, scripts/test-apt); lists what was skipped
+  test [PROGRAM...]            build and run all tests, or those of the programs and modules whose names contain one of
+                               the words (platform/machines, lab/lib, scripts/test-apt); lists what was skipped
                                and why. All output is kept in target/test.log. Run `make build` before
 ";
 

@@ -186,7 +186,6 @@ fn collect_words(stream: TokenStream, words: &mut Vec<String>) {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

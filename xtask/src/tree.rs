@@ -16,10 +16,8 @@ pub struct File {
     pub path: String,
     /// Its text.
     pub text: String,
-    /// Its tokens, if it is Rust.
+    /// Its tokens, if it is Rust; none if the compiler will reject it.
     pub source: Source,
-    /// Why it has no tokens although its name says that it is Rust.
-    pub broken: Option<String>,
     /// Whether all of it is code that does not ship (tests, examples, benches), by where it lies or by the
     /// `#[cfg(test)]` before its `mod`.
     pub is_test: bool,
@@ -88,16 +86,12 @@ impl Tree {
 
 impl File {
     fn new(path: String, text: String) -> Self {
-        let parsed = if path.ends_with(".rs") { Source::parse(&text) } else { Ok(Source::default()) };
-        let (source, broken) = match parsed {
-            Ok(source) => (source, None),
-            Err(why) => (Source::default(), Some(why)),
-        };
+        let source = if path.ends_with(".rs") { Source::parse(&text).unwrap_or_default() } else { Source::default() };
         let name = path.rsplit('/').next().unwrap_or_default();
         let is_test = name == "tests.rs"
             || name.ends_with("_tests.rs")
             || path.split('/').any(|part| matches!(part, "tests" | "examples" | "benches"));
-        Self { path, text, source, broken, is_test }
+        Self { path, text, source, is_test }
     }
 
     /// The paths that a `#[cfg(test)] mod name;` of this file may mean.

@@ -64,9 +64,6 @@ fn exemption<'a>(source: &Source, at: usize, required: &'a [String]) -> Option<&
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-    use std::process::Command;
-
     use super::super::{findings, findings_of_manifests};
     use super::*;
     use crate::house::Lints;
@@ -100,36 +97,6 @@ mod tests {
         for added in ["", "[lints.clippy]\npanic = \"allow\"\n"] {
             assert_eq!(check(added), ["crates/a/Cargo.toml: lacks `[lints] workspace = true` [lints]"]);
         }
-    }
-
-    /// What this workspace leaves to clippy: the length of functions.
-    #[test]
-    fn clippy_refuses_a_function_that_is_longer_than_a_screen() {
-        let place = tempfile::tempdir().unwrap();
-        let manifest = |text: &str| {
-            let root: Table = toml::from_str(text).unwrap();
-            let lints = root["workspace"]["lints"].clone();
-            format!(
-                "[package]\nname = \"a\"\nedition = \"2024\"\n[workspace]\n{}",
-                toml::to_string(&Table::from_iter([("lints".to_owned(), lints)])).unwrap()
-            )
-        };
-        std::fs::create_dir(place.path().join("src")).unwrap();
-        std::fs::write(place.path().join("Cargo.toml"), manifest(include_str!("../../../Cargo.toml"))).unwrap();
-        std::fs::write(place.path().join("clippy.toml"), include_str!("../../../clippy.toml")).unwrap();
-        let said = |lines: usize| {
-            let body = "    let _ = 1;\n\n    // A line that does not count.\n".repeat(lines);
-            std::fs::write(place.path().join("src/lib.rs"), format!("//! A.\n\n/// B.\npub fn b() {{\n{body}}}\n"))
-                .unwrap();
-            let mut clippy = Command::new("cargo");
-            clippy.args(["clippy", "--offline", "--quiet", "--", "-D", "warnings"]).current_dir(place.path());
-            let output = clippy.env("CARGO_TARGET_DIR", place.path().join("target")).output().unwrap();
-            (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
-        };
-        let (passes, why) = said(62);
-        assert!(passes, "{why}");
-        let (passes, why) = said(63);
-        assert!(!passes && why.contains("this function has too many lines (63/62)"), "{why}");
     }
 
     #[test]

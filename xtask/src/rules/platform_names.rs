@@ -10,11 +10,10 @@
 //! - Of a word that is also plain English (`native`) only what the table asks: the string that is that word and no
 //!   more, a path through a module of that name, a type of that name. "Native speed" in a message names no platform.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::Findings;
 use crate::house::{Everyday, House, PATH, Platforms};
-use crate::ratchet::{self, Exception};
 use crate::source::{Kind, Source};
 use crate::tree::{File, Tree};
 
@@ -45,32 +44,13 @@ pub fn check(tree: &Tree, house: &House, findings: &mut Findings) {
     for name in table.elsewhere.keys().filter(|name| !words.iter().any(|word| word.text == **name)) {
         findings.add(PATH, 0, format!("says where else {name} is used, which is no platform's word: remove it"));
     }
-    let mut counts = BTreeMap::new();
-    let mut places = BTreeMap::new();
     for file in tree.rust().filter(|file| !file.is_test && !is_exempt(&file.path, table)) {
         for word in words.iter().filter(|word| !word.is_at_home(&file.path, table)) {
-            let lines = occurrences(file, word, file.path.starts_with(&table.folder));
-            if let Some(&first) = lines.first() {
-                let subject = subject(&file.path, &word.text);
-                counts.insert(subject.clone(), lines.len());
-                places.insert(subject, first);
+            for line in occurrences(file, word, file.path.starts_with(&table.folder)) {
+                findings.add(&file.path, line, format!("names a platform outside its folder: `{}`", word.text));
             }
         }
     }
-    let exceptions: Vec<Exception<'_>> = table
-        .exceptions
-        .iter()
-        .map(|entry| Exception { subject: subject(&entry.path, &entry.word), size: entry.count, reason: &entry.reason })
-        .collect();
-    for (subject, complaint) in ratchet::compare(&counts, 0, "uses", &exceptions) {
-        let (path, word) = subject.split_once(' ').unwrap_or((&subject, ""));
-        let line = places.get(&subject).copied().unwrap_or(0);
-        findings.add(path, line, format!("names a platform outside its folder: `{word}` {complaint}"));
-    }
-}
-
-fn subject(path: &str, word: &str) -> String {
-    format!("{path} {word}")
 }
 
 /// The sub-folders of the platforms' folder that are platforms.
@@ -170,11 +150,12 @@ fn camel_case(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::super::findings;
     use super::*;
-    use crate::house::WordException;
 
-    fn house(exceptions: Vec<WordException>) -> House {
+    fn house() -> House {
         let all = Everyday { literal: true, module: true, type_name: true };
         House {
             platforms: Platforms {
@@ -182,7 +163,6 @@ mod tests {
                 exempt: vec!["crates/platform/src/registry.rs".into(), "crates/testkit/".into()],
                 words: BTreeMap::from([("oci".into(), vec!["crun".into()])]),
                 everyday: BTreeMap::from([("native".into(), all)]),
-                exceptions,
                 shared: vec!["rootfs".into()],
                 elsewhere: BTreeMap::from([("crun".into(), vec!["crates/image/".into()])]),
             },
@@ -192,7 +172,7 @@ mod tests {
 
     fn check_at(path: &str, text: &str) -> Vec<String> {
         let folders = [("crates/platform/src/oci/mod.rs", "struct Crun;"), ("crates/platform/src/native/mod.rs", "")];
-        findings("platform-names", &house(vec![]), &[folders[0], folders[1], (path, text)])
+        findings("platform-names", &house(), &[folders[0], folders[1], (path, text)])
     }
 
     fn found(text: &str) -> bool {
@@ -264,29 +244,15 @@ mod tests {
         assert_eq!(check_at(shared, "fn f() { rootfs() }"), [""; 0]);
         assert_eq!(check_at(shared, "fn crun() {}").len(), 1);
         assert_eq!(check_at("crates/image/src/lib.rs", "fn crun() {}"), [""; 0]);
-        let mut house = house(vec![]);
+        let mut house = house();
         house.platforms.elsewhere.insert("gone".into(), vec!["crates/image/".into()]);
         let files = [("crates/platform/src/oci/mod.rs", ""), ("crates/platform/src/native/mod.rs", "")];
         assert!(findings("platform-names", &house, &files)[0].contains("says where else gone is used"));
     }
 
     #[test]
-    fn an_exception_is_ratcheted() {
-        let exception =
-            |count| WordException { path: "a.rs".into(), word: "crun".into(), count, reason: "example".into() };
-        let files = [
-            ("crates/platform/src/oci/mod.rs", ""),
-            ("crates/platform/src/native/mod.rs", ""),
-            ("a.rs", "fn crun() { crun() }"),
-        ];
-        assert_eq!(findings("platform-names", &house(vec![exception(2)]), &files), [""; 0]);
-        assert!(findings("platform-names", &house(vec![exception(1)]), &files)[0].contains("allows 1"));
-        assert!(findings("platform-names", &house(vec![exception(3)]), &files)[0].contains("from 3 to 2"));
-    }
-
-    #[test]
     fn words_of_a_platform_that_is_gone_are_found() {
-        let gone = findings("platform-names", &house(vec![]), &[("crates/platform/src/oci/mod.rs", "")]);
+        let gone = findings("platform-names", &house(), &[("crates/platform/src/oci/mod.rs", "")]);
         assert_eq!(gone.len(), 1);
         assert!(gone[0].contains("native, which has no folder"), "{gone:?}");
     }

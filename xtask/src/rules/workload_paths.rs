@@ -3,6 +3,8 @@
 //! Each sub-folder of a workload that `workloads.parts` names is compiled into the crate that it gives. What is looked for, outside
 //! tests and in these crates: a path through the module of such a part, from the root of its crate (`crate::store::...`) or from the
 //! list of workloads (`workloads::store::...`).
+//!
+//! A workload's tests are compiled where a `#[path]` names them: one that nothing names would be lost without a word.
 
 use std::collections::BTreeSet;
 
@@ -13,6 +15,14 @@ use crate::tree::Tree;
 
 pub fn check(tree: &Tree, house: &House, findings: &mut Findings) {
     let folder = format!("{}/", house.workloads.folder);
+    let of_workload =
+        |path: &str| path.strip_prefix(&folder)?.split_once('/').map(|(_, rest)| rest.starts_with("tests/"));
+    for test in tree.rust().filter(|file| of_workload(&file.path) == Some(true)) {
+        let path = format!("../{}\"", test.path);
+        if !tree.rust().any(|file| file.source.tokens.iter().any(|token| token.text.ends_with(&path))) {
+            findings.add(&test.path, 0, "is compiled nowhere: name it by a #[path] in the tests of a crate");
+        }
+    }
     for (part, its_crate) in &house.workloads.parts {
         // Workload, part, and the rest of the path.
         let split = |path: &'_ str| -> Option<(String, bool)> {
@@ -56,18 +66,18 @@ mod tests {
     use super::*;
     use crate::house::Workloads;
 
-    fn check_at(path: &str, text: &str) -> Vec<String> {
+    fn house() -> House {
         let exempt = vec!["crates/workload/src/workloads.rs".to_owned()];
         let parts = [("host", "crates/workload/"), ("agent", "crates/driver/")];
         let parts = parts.map(|(part, its_crate)| (part.to_owned(), its_crate.to_owned())).into();
-        let house = House {
-            workloads: Workloads { folder: "workloads".into(), parts, exempt, ..Workloads::default() },
-            ..House::default()
-        };
+        House { workloads: Workloads { folder: "workloads".into(), parts, exempt, ..Workloads::default() }, ..House::default() }
+    }
+
+    fn check_at(path: &str, text: &str) -> Vec<String> {
         let parts = ["kv/host", "store/host", "store/agent"].map(|part| format!("workloads/{part}/mod.rs"));
         let mut files: Vec<(&str, &str)> = parts.iter().map(|path| (path.as_str(), "")).collect();
         files.push((path, text));
-        findings("workload-paths", &house, &files)
+        findings("workload-paths", &house(), &files)
     }
 
     #[test]
@@ -90,6 +100,9 @@ mod tests {
         for text in [test, "fn f() { record::store::open(); self.store.get(); }", "mod store;"] {
             assert_eq!(check_at("crates/workload/src/lib.rs", text), [""; 0], "{text}");
         }
-        assert_eq!(check_at("workloads/kv/tests/flow.rs", "use crate::store::spec;"), [""; 0]);
+        let tests = [("workloads/kv/tests/flow.rs", "use crate::store::spec;"), ("crates/driver/tests/main.rs", "")];
+        let found = |main: &'static str| findings("workload-paths", &house(), &[tests[0], (tests[1].0, main)]);
+        assert_eq!(found("#[path = \"../../../workloads/kv/tests/flow.rs\"] mod kv;"), [""; 0]);
+        assert!(found("mod flow;")[0].contains("is compiled nowhere"));
     }
 }

@@ -121,6 +121,7 @@ impl Runner {
         command.env("CARGO_MANIFEST_DIR", &program.folder);
         if program.takes_names() {
             command.arg("--show-output");
+            let tests = if tests.is_empty() { &program.tests } else { tests };
             if !tests.is_empty() {
                 command.arg("--exact").args(tests);
             }

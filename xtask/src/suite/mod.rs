@@ -1,5 +1,6 @@
 //! `cargo xtask test`: builds all test programs, runs them, and counts their tests.
 //!
+//! A package's tests are one program, for building one is faster than building many; each of its modules is run by itself, as a program.
 //! As many programs run at once as there are CPUs: most of them wait more than they compute. Those that measure time, or fill
 //! the machine, run after all others, one after the other. The workspace's manifest names them.
 
@@ -140,7 +141,6 @@ impl Count {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::outcome::Outcome;
     use super::*;
 

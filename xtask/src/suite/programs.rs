@@ -1,5 +1,6 @@
 //! The test programs: those that cargo builds, and the scripts that test what is not Rust.
 
+use std::collections::BTreeMap;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,15 +10,18 @@ use serde::Deserialize;
 
 use crate::error::Error;
 
-/// One program of tests.
+/// One program of tests, or one module of the program that holds all of a package's tests: each module runs in a process of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
-    /// Folder of its package and name: `platform/machines`; `lab/lib` for the tests beside a library's code; `scripts/test-apt` for a script.
+    /// Folder of its package, and its name or that of the module: `platform/machines`; `lab/lib` for the tests beside a library's code;
+    /// `scripts/test-apt` for a script.
     pub name: String,
     /// What is started.
     pub file: PathBuf,
     /// Where it is started: the folder of its package.
     pub folder: PathBuf,
+    /// The tests of the module; none: all that the program has.
+    pub tests: Vec<String>,
     kind: Kind,
 }
 
@@ -38,13 +42,38 @@ impl Program {
         let folder = artifact.manifest_path.parent()?;
         let target = if artifact.target.is_lib() { "lib" } else { &artifact.target.name };
         let name = format!("{}/{target}", folder.file_name()?);
-        Some(Self { name, file: file.into(), folder: folder.into(), kind: Kind::Cargo })
+        Some(Self { name, file: file.into(), folder: folder.into(), tests: Vec::new(), kind: Kind::Cargo })
+    }
+
+    /// A program for each module of the one that holds all of a package's tests, and any other as it is.
+    fn modules(self) -> Result<Vec<Self>, Error> {
+        let package = self.name.split('/').next().unwrap_or_default();
+        if self.name != format!("{package}/{package}-tests") {
+            return Ok(vec![self]);
+        }
+        let failed = |error| Error::Read(self.file.clone(), error);
+        let listed = Command::new(&self.file).args(["--list", "--format", "terse"]).output().map_err(failed)?;
+        let listed = String::from_utf8_lossy(&listed.stdout);
+        Ok(by_module(&listed)
+            .map(|(module, tests)| Self { name: format!("{package}/{module}"), tests, ..self.clone() })
+            .collect())
     }
 
     #[cfg(test)]
     pub fn of_cargo(name: &str) -> Self {
-        Self { name: name.into(), file: PathBuf::new(), folder: PathBuf::new(), kind: Kind::Cargo }
+        let (file, folder, tests) = Default::default();
+        Self { name: name.into(), file, folder, tests, kind: Kind::Cargo }
     }
+}
+
+/// The tests of each module, of the list that a test program prints. A test outside of any module is in one called `main`.
+fn by_module(listed: &str) -> impl Iterator<Item = (String, Vec<String>)> {
+    let mut modules: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for test in listed.lines().filter_map(|line| line.strip_suffix(": test")) {
+        let module = test.split_once("::").map_or("main", |(module, _)| module);
+        modules.entry(module.to_owned()).or_default().push(test.to_owned());
+    }
+    modules.into_iter()
 }
 
 /// How the programs are run: `workspace.metadata.tests` of the workspace's manifest.
@@ -121,21 +150,26 @@ pub fn build(root: &Path, settings: &Settings) -> Result<Vec<Program>, Error> {
         .stdout(Stdio::piped())
         .spawn()
         .map_err(failed)?;
-    let mut programs = Vec::new();
+    let mut built = Vec::new();
     if let Some(messages) = tests.stdout.take() {
         for message in Message::parse_stream(BufReader::new(messages)) {
             if let Message::CompilerArtifact(artifact) = message.map_err(failed)? {
-                programs.extend(Program::read(&artifact));
+                built.extend(Program::read(&artifact));
             }
         }
     }
     if !tests.wait().map_err(failed)?.success() {
         return Err(Error::Build);
     }
+    let mut programs = Vec::new();
+    for program in built {
+        programs.extend(program.modules()?);
+    }
     programs.extend(settings.scripts.iter().map(|name| Program {
         name: format!("scripts/{name}"),
         file: root.join(format!("scripts/{name}.sh")),
         folder: root.into(),
+        tests: Vec::new(),
         kind: Kind::Script,
     }));
     Ok(programs)
@@ -143,7 +177,6 @@ pub fn build(root: &Path, settings: &Settings) -> Result<Vec<Program>, Error> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn names(programs: &[Program]) -> Vec<&str> {
@@ -163,6 +196,18 @@ mod tests {
         let (alone, together) = settings().arrange(all(), &[]).unwrap();
         assert_eq!(names(&alone), ["driver/truth"]);
         assert_eq!(names(&together), ["platform/machines", "lab/lib", "tare/run"]);
+    }
+
+    #[test]
+    fn the_tests_of_a_program_are_divided_by_module() {
+        let listed = "run::small: test\nmain_one: test\nrun::deep::large: test\nstore::a: test\nstore::b: bench\n";
+        let modules: Vec<(String, Vec<String>)> = by_module(listed).collect();
+        let expected =
+            [("main", &["main_one"][..]), ("run", &["run::small", "run::deep::large"]), ("store", &["store::a"])];
+        assert_eq!(
+            modules,
+            expected.map(|(module, tests)| (module.to_owned(), tests.iter().map(|&test| test.to_owned()).collect()))
+        );
     }
 
     #[test]
