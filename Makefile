@@ -7,7 +7,7 @@ CARGO_TARGET_DIR ?= $(CURDIR)/target
 export PREFIX DESTDIR CARGO_TARGET_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build quickstart platforms test test-host tidy check fuzz bench install deb rpm tarball test-tarball clean
+.PHONY: help setup build quickstart platforms test test-all test-host tidy check fuzz bench install deb rpm tarball test-tarball clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -29,6 +29,10 @@ platforms: build ## get every platform that can be had here, build a guest image
 test: build ## run all tests; those that this machine cannot run are listed with the reason
 	@scripts/setup.sh test
 	@cargo xtask test
+
+test-all: build ## run all tests with the slow variants of what others cover
+	@scripts/setup.sh test
+	@TARE_TEST_ALL=1 cargo xtask test
 
 test-host: build ## run tare on emulated ordinary hosts, Debian 12 and 13 (as root; the short form is part of `make check`)
 	@scripts/setup.sh test

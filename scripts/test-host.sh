@@ -48,16 +48,13 @@ TARE_TEST_HOST_PACKAGE=$(realpath "$(scripts/deb.sh)")
 export TARE_TEST_HOST_PACKAGE
 if runsc=$(command -v runsc); then export TARE_TEST_HOST_RUNSC=$runsc; fi
 if [[ ${tests[0]} == every_arm ]]; then
-    # The same programs as `make test` runs; what the linker left for a debugger is of no use there.
-    programs=$(cargo test --workspace --test platforms --test containers --test machines --test libvirt --locked --no-run 2>&1 |
+    # The same program as `make test` runs; what the linker left for a debugger is of no use there.
+    program=$(cargo test --workspace --test platform-tests --locked --no-run 2>&1 |
         sed -nE 's/^ *Executable tests\/.* \((.*)\)$/\1/p')
     copies=$target_dir/test-host
     mkdir -p "$copies"
-    for program in $programs; do
-        name=$(basename "$program")
-        strip -o "$copies/${name%-*}" "$program"
-        TARE_TEST_HOST_CONFORMANCE+=${TARE_TEST_HOST_CONFORMANCE:+:}$copies/${name%-*}
-    done
+    TARE_TEST_HOST_CONFORMANCE=$copies/platform-tests
+    strip -o "$TARE_TEST_HOST_CONFORMANCE" "$program"
     export TARE_TEST_HOST_CONFORMANCE
     TARE_TEST_HOST_QEMU_8=$(scripts/test-host-qemu.sh)
     image=$("$target_dir/release/tare" image build debian --suite bookworm)

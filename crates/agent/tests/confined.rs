@@ -1,5 +1,4 @@
 //! What the programs of a guest have left of root's power, and of whatever was open where the agent was started.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use std::process::{Command, Output};
 

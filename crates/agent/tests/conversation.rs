@@ -1,5 +1,4 @@
 //! The agent's program as a controller meets it.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;

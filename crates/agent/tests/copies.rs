@@ -1,5 +1,4 @@
 //! Files into the agent's guest and out of it, and work that proves itself, as a controller asks for them.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};

@@ -1,6 +1,5 @@
 //! Commands that are left running, memory that is held beside them, and memory that is open to merging, as a controller
 //! meets them.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};

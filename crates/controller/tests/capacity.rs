@@ -1,14 +1,11 @@
 //! The largest load that meets its objectives is searched: each load in a fresh guest that is gone before the next, whatever
 //! goes wrong. The server is a made-up one that slows down at a known load; the guests are real.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod common;
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 
-use common::{agent, plan, run_plan};
+use crate::common::{killed_at, killed_in, plan, ready, run_plan};
 use tare_controller::{Cancel, ControllerError, HostAccess, Observer, Quiet, RunEnd, RunOptions, TryNow, run};
 use tare_model::Span;
 use tare_model::capacity::{CapacitySearch, CapacitySpec, LoadShare, ProbeCause, ProbePurpose, metric};
@@ -36,19 +33,6 @@ fn search_plan(spec: CapacitySpec) -> Plan {
     case.qos = vec![QosObjective { metric: RESPONSE.into(), bound: QUICK_S * 2.0 }];
     case.load = CaseLoad::Capacity(spec);
     plan
-}
-
-/// The agent's program, where these tests can run.
-fn ready() -> Option<PathBuf> {
-    let Some(agent) = agent() else {
-        skipped("there is no tare-agent: build it first");
-        return None;
-    };
-    if !rustix::process::geteuid().is_root() {
-        skipped("needs root");
-        return None;
-    }
-    Some(agent)
 }
 
 /// What a run left to be looked at.
@@ -404,13 +388,10 @@ fn the_host_is_governed_for_the_whole_search_and_that_is_nothing_that_a_try_left
     assert_eq!(tare_lab::leftovers(&run_id), Vec::<String>::new());
 }
 
-/// Where the process that is killed finds its run folder.
-const KILLED_IN: &str = "TARE_TEST_CAPACITY_KILLED_IN";
-
 #[test]
 fn killed_between_and_within_tries_it_leaves_what_reaping_takes_away() {
     let Some(agent) = ready() else { return };
-    if let Some(out) = std::env::var_os(KILLED_IN).map(PathBuf::from) {
+    if let Some(out) = killed_in() {
         let run_id = out.file_name().unwrap().to_str().unwrap().to_owned();
         let plan = search_plan(CapacitySpec { kind: KIND, from: 30.0, most: 30.0, precision: 1.0, iterations: 2 });
         let limited = Limited::new(SERVES, &[]);
@@ -421,13 +402,7 @@ fn killed_between_and_within_tries_it_leaves_what_reaping_takes_away() {
     let mut killed = 0;
     for line in (4..60).step_by(5) {
         let out = folder.path().join(format!("capacity-killed-{}-{line}", std::process::id()));
-        let name = "killed_between_and_within_tries_it_leaves_what_reaping_takes_away";
-        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
-        child.args(["--exact", name, "--nocapture"]).env(KILLED_IN, &out);
-        let output = child.env("TARE_TEST_KILL_AT_LINE", line.to_string()).output().unwrap();
-        if std::os::unix::process::ExitStatusExt::signal(&output.status) != Some(9) {
-            // The run was over before.
-            assert!(String::from_utf8_lossy(&output.stderr).contains("it was not killed: Ok"), "{output:?}");
+        if !killed_at(line, &out) {
             break;
         }
         killed += 1;

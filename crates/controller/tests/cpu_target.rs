@@ -1,13 +1,10 @@
 //! The load at which a guest's CPUs are busy to a share, looked for and measured in a real guest that really burns CPU: what a trial tells
 //! of it, and what it says where the share cannot be held.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
-
-mod common;
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use common::{agent, plan, run_plan};
+use crate::common::{plan, ready, run_plan};
 use tare_controller::{Cancel, CpuSearchNow, Observer, Quiet, RunEnd};
 use tare_model::Span;
 use tare_model::cpu_target::{CpuSearch, CpuTarget};
@@ -37,15 +34,8 @@ fn with_target(target: CpuTarget) -> Plan {
 }
 
 /// The agent's program, where these tests can run.
-fn ready() -> Option<PathBuf> {
-    let Some(agent) = agent() else {
-        skipped("there is no tare-agent: build it first");
-        return None;
-    };
-    if !rustix::process::geteuid().is_root() {
-        skipped("needs root");
-        return None;
-    }
+fn ready_and_limited() -> Option<PathBuf> {
+    let agent = ready()?;
     if let Some(why) = tare_lab::Cgroup::unavailable() {
         skipped(&format!("guests have no control group here: {why:?}"));
         return None;
@@ -101,7 +91,7 @@ fn completed(record: &TrialRecord) -> (&Measurement, &CpuSearch) {
 
 #[test]
 fn a_load_is_found_that_takes_the_share_and_is_measured_in_the_same_guest() {
-    let Some(agent) = ready() else { return };
+    let Some(agent) = ready_and_limited() else { return };
     let (registry, watching) = (Burning::default(), Watching::default());
     let plan = with_target(TARGET);
     let (ended, records, tries) = run("found", &plan, (&agent, &registry), &watching, &watching.cancel);
@@ -140,7 +130,7 @@ fn a_load_is_found_that_takes_the_share_and_is_measured_in_the_same_guest() {
 
 #[test]
 fn a_share_that_the_largest_load_does_not_take_is_invalid_and_says_what_was_tried() {
-    let Some(agent) = ready() else { return };
+    let Some(agent) = ready_and_limited() else { return };
     let registry = Burning::default();
     let target = CpuTarget { share: 0.9, tolerance: 0.05, most: 6.0, ..TARGET };
     let (ended, records, _) = run("capped", &with_target(target), (&agent, &registry), &Quiet, &Cancel::default());
@@ -153,7 +143,7 @@ fn a_share_that_the_largest_load_does_not_take_is_invalid_and_says_what_was_trie
 
 #[test]
 fn wrong_work_in_a_step_ends_the_trial_with_the_step() {
-    let Some(agent) = ready() else { return };
+    let Some(agent) = ready_and_limited() else { return };
     let registry = Burning::wrong_at(2);
     // Never near enough after the first.
     let target = CpuTarget { share: 0.9, tolerance: 0.001, ..TARGET };
@@ -165,7 +155,7 @@ fn wrong_work_in_a_step_ends_the_trial_with_the_step() {
 
 #[test]
 fn a_wish_to_stop_ends_a_search_and_leaves_nothing_behind() {
-    let Some(agent) = ready() else { return };
+    let Some(agent) = ready_and_limited() else { return };
     let watching = Watching { stops: Some(2), ..Watching::default() };
     let target = CpuTarget { share: 0.9, tolerance: 0.001, ..TARGET };
     let (ended, records, _) =
@@ -175,7 +165,7 @@ fn a_wish_to_stop_ends_a_search_and_leaves_nothing_behind() {
 
 #[test]
 fn every_trial_with_control_groups_tells_how_busy_its_guests_were() {
-    let Some(agent) = ready() else { return };
+    let Some(agent) = ready_and_limited() else { return };
     let mut plan = with_target(TARGET);
     let case = &mut plan.study.cases[0];
     case.load = KIND.at(20.0).into();

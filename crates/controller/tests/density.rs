@@ -1,13 +1,10 @@
 //! Guests are added until the host carries no more: the way up and down, each reason to stop, what is reported of it, and that
 //! whatever happens the host is as it was. The host's memory is a made-up one; the guests are real.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
-
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 
-use common::{agent, plan, run_plan};
+use crate::common::{killed_at, killed_in, plan, ready, run_plan};
 use tare_controller::{
     Cancel, ControllerError, HostAccess, Observer, Quiet, Registry, RunEnd, RunOptions, ScaleUpNow, ThisHost, run,
 };
@@ -49,19 +46,6 @@ fn spec(plan: &mut Plan) -> &mut DensitySpec {
 
 fn listed(guests: &[u32]) -> Plan {
     scale_up_plan(GuestSeries::Listed(guests.to_vec()))
-}
-
-/// The agent's program, where these tests can run.
-fn ready() -> Option<PathBuf> {
-    let Some(agent) = agent() else {
-        skipped("there is no tare-agent: build it first");
-        return None;
-    };
-    if !rustix::process::geteuid().is_root() {
-        skipped("needs root");
-        return None;
-    }
-    Some(agent)
 }
 
 /// What a run left to be looked at.
@@ -410,13 +394,10 @@ fn settings() -> Vec<String> {
     names.map(|name| std::fs::read_to_string(Path::new("/sys/kernel/mm/ksm").join(name)).unwrap_or_default()).to_vec()
 }
 
-/// Where the process that is killed finds its run folder.
-const KILLED_IN: &str = "TARE_TEST_DENSITY_KILLED_IN";
-
 #[test]
 fn killed_under_load_it_leaves_settings_that_reaping_puts_back() {
     let Some(agent) = ready() else { return };
-    if let Some(out) = std::env::var_os(KILLED_IN).map(PathBuf::from) {
+    if let Some(out) = killed_in() {
         let crowd = Crowd::new(Mishap::None, &out.with_extension("kernel")).unwrap();
         let run_id = out.file_name().unwrap().to_str().unwrap().to_owned();
         let mut plan = merging_plan(&[1, 2]);
@@ -437,15 +418,7 @@ fn killed_under_load_it_leaves_settings_that_reaping_puts_back() {
     // So many lines of the journal that all phases of the trial are gone through.
     for line in (8..48).step_by(4) {
         let out = folder.path().join(format!("density-killed-{}-{line}", std::process::id()));
-        let own = std::env::current_exe().unwrap();
-        let name = "killed_under_load_it_leaves_settings_that_reaping_puts_back";
-        let mut child = std::process::Command::new(own);
-        child.args(["--exact", name, "--nocapture"]).env(KILLED_IN, &out);
-        let output = child.env("TARE_TEST_KILL_AT_LINE", line.to_string()).output().unwrap();
-        let signal = std::os::unix::process::ExitStatusExt::signal(&output.status);
-        if signal != Some(9) {
-            // The run was over before.
-            assert!(String::from_utf8_lossy(&output.stderr).contains("it was not killed: Ok"), "{output:?}");
+        if !killed_at(line, &out) {
             break;
         }
         changed += u32::from(settings() != before);

@@ -1,15 +1,12 @@
 //! A failure on purpose in every phase: the trial tells where and why, the run goes on (or stops for an
 //! unclean host), and nothing is left behind.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod common;
 
 use std::path::Path;
 
-use common::{agent, plan, run_plan};
+use crate::common::{plan, ready, run_plan};
 use tare_controller::{Cancel, ControllerError, Quiet, Registry, RunEnd};
 use tare_model::trial::{Outcome, Phase, TrialRecord};
-use tare_testkit::{Failing, Hostile, Mischief, REASON, skipped};
+use tare_testkit::{Failing, Hostile, Mischief, REASON};
 
 /// Runs the plan with what this registry has in place of the shipped platforms, and reads what was recorded.
 fn run_with(
@@ -23,10 +20,7 @@ fn run_with(
 
 #[test]
 fn a_failure_in_any_phase_is_reported_and_leaves_nothing_behind() {
-    let Some(agent) = agent() else { return skipped("there is no tare-agent: build it first") };
-    if !rustix::process::geteuid().is_root() {
-        return skipped("needs root");
-    }
+    let Some(agent) = ready() else { return };
     for (n, phase) in Phase::ALL.into_iter().enumerate() {
         let folder = tempfile::tempdir().unwrap();
         let run_id = format!("fail-{}-{n}", std::process::id());
@@ -66,10 +60,7 @@ fn a_failure_in_any_phase_is_reported_and_leaves_nothing_behind() {
 
 #[test]
 fn an_agent_that_turns_against_its_controller_costs_a_trial_and_no_more() {
-    let Some(agent) = agent() else { return skipped("there is no tare-agent: build it first") };
-    if !rustix::process::geteuid().is_root() {
-        return skipped("needs root");
-    }
+    let Some(agent) = ready() else { return };
     use Mischief::{Escapes, Flood, Malformed, TooLong};
     for (n, mischief) in [TooLong, Malformed, Flood, Escapes].into_iter().enumerate() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,21 +1,18 @@
 //! Several measured guests with several drivers and data: what a trial of them tells, and that trouble in one of them
 //! is reported with its name, ends the others and leaves nothing behind.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
-
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use common::{agent, plan, run_plan};
+use crate::common::{plan, ready, run_plan};
 use tare_controller::{Cancel, ControllerError, Observer, Quiet, RunEnd};
 use tare_model::metric::common::{DISK_WRITE, START_TIME};
 use tare_model::plan::Plan;
 use tare_model::sample::Source;
 use tare_model::study::{CaseLoad, Guests};
 use tare_model::trial::{Outcome, Phase, TrialRecord};
-use tare_testkit::{RATE, REASON, Several, Trouble, skipped};
+use tare_testkit::{RATE, REASON, Several, Trouble};
 
 /// The plan of two guests with two drivers each, beside a neighbour.
 fn two_by_two() -> Plan {
@@ -23,19 +20,6 @@ fn two_by_two() -> Plan {
     let case = &mut plan.study.cases[0];
     case.load = CaseLoad::Fixed { load: case.load.largest(), guests: Guests { count: 2, drivers: 2 } };
     plan
-}
-
-/// The agent's program, where these tests can run.
-fn ready() -> Option<PathBuf> {
-    let Some(agent) = agent() else {
-        skipped("there is no tare-agent: build it first");
-        return None;
-    };
-    if !rustix::process::geteuid().is_root() {
-        skipped("needs root");
-        return None;
-    }
-    Some(agent)
 }
 
 /// What the observer receives while a run goes on.

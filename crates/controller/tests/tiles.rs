@@ -1,12 +1,9 @@
 //! Tiles of guests are added until one of their members fails its objective, or the host carries no more. The host's memory is a
 //! made-up one; the guests are real.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
+use std::path::Path;
 
-use std::path::{Path, PathBuf};
-
-use common::{agent, plan, run_plan};
+use crate::common::{killed_at, killed_in, plan, ready, run_plan};
 use tare_controller::{Cancel, Observer, Quiet, RunEnd, ScaleUpNow};
 use tare_model::Span;
 use tare_model::density::{DensitySpec, GuestSeries, ScaleUp, StopKind, TileGuest, metric};
@@ -17,25 +14,10 @@ use tare_model::study::{CaseLoad, QosObjective};
 use tare_model::trial::{Measurement, Outcome, TrialRecord};
 use tare_model::units::ByteSize;
 use tare_record::RunFolder;
-use tare_testkit::{
-    AVAILABLE, Crowd, EACH, Mishap, REASON, RESPONSE, TILE_RATE, TileSight, TileWorker, Tiles, skipped,
-};
+use tare_testkit::{AVAILABLE, Crowd, EACH, Mishap, REASON, RESPONSE, TILE_RATE, TileSight, TileWorker, Tiles};
 
 /// Kept in reserve: 8 guests fit above it.
 const RESERVE: u64 = 2 << 30;
-
-/// The agent's program, where these tests can run.
-fn ready() -> Option<PathBuf> {
-    let Some(agent) = agent() else {
-        skipped("there is no tare-agent: build it first");
-        return None;
-    };
-    if !rustix::process::geteuid().is_root() {
-        skipped("needs root");
-        return None;
-    }
-    Some(agent)
-}
 
 fn worker(name: &str, slope: f64, mebibytes: u64, clients: u32) -> TileWorker {
     let size = GuestSize { cpus: 1, memory: ByteSize(mebibytes << 20) };
@@ -241,14 +223,10 @@ fn the_wish_to_stop_in_the_midst_of_a_tile_leaves_nothing() {
     assert_eq!(tare_lab::leftovers(&run_id), Vec::<String>::new());
 }
 
-/// Where the process that is killed finds its run folder.
-const KILLED_IN: &str = "TARE_TEST_TILES_KILLED_IN";
-
 #[test]
 fn killed_in_the_midst_of_a_tile_it_leaves_guests_that_reaping_takes_away() {
     let Some(agent) = ready() else { return };
-    let name = "killed_in_the_midst_of_a_tile_it_leaves_guests_that_reaping_takes_away";
-    if let Some(out) = std::env::var_os(KILLED_IN).map(PathBuf::from) {
+    if let Some(out) = killed_in() {
         let crowd = Crowd::new(Mishap::None, &out.with_extension("kernel")).unwrap();
         let tiles = Tiles::new(crowd, shop_and_db(), out.with_extension("gold"));
         let run_id = out.file_name().unwrap().to_str().unwrap().to_owned();
@@ -260,12 +238,7 @@ fn killed_in_the_midst_of_a_tile_it_leaves_guests_that_reaping_takes_away() {
     let mut left = 0;
     for line in (6..60).step_by(6) {
         let out = folder.path().join(format!("tiles-killed-{}-{line}", std::process::id()));
-        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
-        child.args(["--exact", name, "--nocapture"]).env(KILLED_IN, &out);
-        let output = child.env("TARE_TEST_KILL_AT_LINE", line.to_string()).output().unwrap();
-        let signal = std::os::unix::process::ExitStatusExt::signal(&output.status);
-        if signal != Some(9) {
-            assert!(String::from_utf8_lossy(&output.stderr).contains("it was not killed: Ok"), "{output:?}");
+        if !killed_at(line, &out) {
             break;
         }
         let run_id = out.file_name().unwrap().to_str().unwrap();

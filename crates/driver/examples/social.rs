@@ -2,7 +2,7 @@
 //! application that answers from memory.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
-#[path = "../tests/common/social.rs"]
+#[path = "../../../workloads/social/tests/application.rs"]
 mod fake;
 #[path = "social/server.rs"]
 mod server;

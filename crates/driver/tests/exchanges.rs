@@ -1,12 +1,9 @@
 //! Request and response between the two real ends on loopback.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod common;
 
 use std::cell::RefCell;
 use std::sync::atomic::AtomicBool;
 
-use common::*;
+use crate::common::*;
 use tare_driver::{clock, drive};
 use tare_model::drive::{Exchange, SocketDrive, SocketOptions, SocketServer, Wait};
 use tare_model::load::{Arrivals, LoadModel};

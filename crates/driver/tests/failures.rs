@@ -1,7 +1,4 @@
 //! What happens when the other end is wrong, stalls or dies: errors by reason, and never a hang.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod common;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -9,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use common::*;
+use crate::common::*;
 use tare_driver::protocol::{HELLO_LEN, Hello, Purpose, Reply};
 use tare_driver::{DriverError, clock, drive};
 use tare_model::drive::{Direction, Exchange, ReceiveMethod, SendMethod, SocketDrive};

@@ -1,8 +1,6 @@
 //! The client of PostgreSQL against a real server, and against peers that are none.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
-#[path = "common/postgres.rs"]
-mod postgres;
+use crate::common::postgres;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};

@@ -1,14 +1,11 @@
 //! What hundreds of clients cost in memory. Alone in its program, because it looks at the whole of it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
-#[path = "common/postgres.rs"]
-mod postgres;
-
 mod common;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use common::{phases, spec};
+use common::{phases, postgres, spec};
 use tare_driver::store::spec::{StoreDrive, StoreLoad, StoreSize, StoreStatements};
 use tare_driver::{drive, store};
 use tare_model::Span;

@@ -1,13 +1,10 @@
 //! Bulk data between the two real ends on loopback, verified to the byte, and between one and a liar.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod common;
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::thread;
 
-use common::*;
+use crate::common::*;
 use tare_driver::protocol::{HELLO_LEN, Purpose, Reply};
 use tare_model::drive::{Direction, ReceiveMethod, SendMethod, SocketDrive};
 

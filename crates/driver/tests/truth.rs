@@ -6,9 +6,6 @@
 //! minus the request's. Delays of the machine are in the log as well, so that a busy one does not change
 //! the verdict; only the answer's way back is not. As a late wake-up of the driver is on that way, a
 //! case may be tried several times, and the driver's bias, which is what is tested, shows in every one.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod common;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -16,7 +13,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use common::*;
+use crate::common::*;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 use tare_driver::clock::{now_ns, sleep_until};

@@ -1,7 +1,6 @@
 //! Real machines: what this crate makes boots, and the agent in it sets it up as configured.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod machine;
+use crate::machine;
 
 use std::fs;
 use std::os::unix::net::UnixStream;
@@ -9,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use machine::{Machine, boot, config};
+use crate::machine::{Machine, boot, config};
 use tare_image::{DataDisk, DebianSpec, Format, Root, blank, debian_find, inspect, overlay};
 use tare_wire::{Reply, Request};
 

@@ -1,15 +1,13 @@
 //! A real image with a real cloud-init: the seed starts the agent in it. It takes an image that only who asks for it
 //! builds: `tare image build debian` with [`PACKAGES`].
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use crate::machine;
 #[allow(dead_code)]
-mod machine;
-
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use machine::Machine;
+use crate::machine::Machine;
 use tare_image::{Boot, CHANNEL_PORT, DebianSpec, Disk, Seed, debian_find, overlay, seed};
 use tare_wire::Request;
 

@@ -1,5 +1,4 @@
 //! What stays when the controller is killed, and that reaping takes it away.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -34,7 +33,7 @@ fn example() -> PathBuf {
 
 /// Whether this is the inner one of two runs of a test. The outer one runs it again in a mount namespace with a
 /// `/run` and `/var/lib` of its own, for a tare that works on this host at the same time would reap the dead runs of the test.
-fn apart(test: &str) -> bool {
+fn apart() -> bool {
     if std::env::var_os("TEST_APART").is_some() {
         return true;
     }
@@ -46,7 +45,7 @@ fn apart(test: &str) -> bool {
     let inner = Command::new("unshare")
         .args(["--mount", "--propagation", "private", "sh", "-c", script])
         .arg(std::env::current_exe().unwrap())
-        .arg(test)
+        .arg(std::thread::current().name().unwrap())
         .env("TEST_APART", "1")
         .output();
     let Ok(inner) = inner else {
@@ -103,7 +102,7 @@ fn eventually(what: &str, mut done: impl FnMut() -> bool) {
 
 #[test]
 fn a_killed_controller_leaves_what_reaping_finds_and_nothing_else() {
-    if !apart("a_killed_controller_leaves_what_reaping_finds_and_nothing_else") {
+    if !apart() {
         return;
     }
     let (mut held, guest, namespaces) = hold("crash");
@@ -134,7 +133,7 @@ fn a_killed_controller_leaves_what_reaping_finds_and_nothing_else() {
 
 #[test]
 fn a_list_that_names_what_is_not_the_runs_does_no_harm() {
-    if !apart("a_list_that_names_what_is_not_the_runs_does_no_harm") {
+    if !apart() {
         return;
     }
     let (mut held, _, _) = hold("list");
@@ -177,7 +176,7 @@ fn a_list_that_names_what_is_not_the_runs_does_no_harm() {
 
 #[test]
 fn several_that_reap_a_run_at_once_do_no_harm() {
-    if !apart("several_that_reap_a_run_at_once_do_no_harm") {
+    if !apart() {
         return;
     }
     for round in 0..10 {
@@ -200,7 +199,7 @@ fn several_that_reap_a_run_at_once_do_no_harm() {
 
 #[test]
 fn a_run_whose_ledger_is_refused_stays_until_somebody_looked() {
-    if !apart("a_run_whose_ledger_is_refused_stays_until_somebody_looked") {
+    if !apart() {
         return;
     }
     let (mut held, guest, _) = hold("refused");
@@ -221,7 +220,7 @@ fn a_run_whose_ledger_is_refused_stays_until_somebody_looked() {
 
 #[test]
 fn a_mount_on_the_list_is_taken_away_and_one_that_is_not_is_left_alone() {
-    if !apart("a_mount_on_the_list_is_taken_away_and_one_that_is_not_is_left_alone") {
+    if !apart() {
         return;
     }
     let run_id = format!("test-mount-{}", std::process::id());
@@ -246,7 +245,7 @@ fn a_mount_on_the_list_is_taken_away_and_one_that_is_not_is_left_alone() {
 
 #[test]
 fn layers_on_disk_are_found_by_the_runs_id_when_a_reboot_has_taken_its_state() {
-    if !apart("layers_on_disk_are_found_by_the_runs_id_when_a_reboot_has_taken_its_state") {
+    if !apart() {
         return;
     }
     let run_id = format!("test-disk-{}", std::process::id());
@@ -265,7 +264,7 @@ fn layers_on_disk_are_found_by_the_runs_id_when_a_reboot_has_taken_its_state() {
 
 #[test]
 fn what_another_user_may_have_made_is_not_reaped() {
-    if !apart("what_another_user_may_have_made_is_not_reaped") {
+    if !apart() {
         return;
     }
     let mut asked = 0;

@@ -1,5 +1,4 @@
 //! What merging saved, by what it was, in real processes whose memory is known. Needs root, KSM and Python.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};

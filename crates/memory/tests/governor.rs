@@ -1,7 +1,4 @@
 //! The governor on a tree that looks like the kernel's: what it notes, sets and puts back, and how it fails.
-#![allow(clippy::unwrap_used, clippy::panic)]
-
-mod common;
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::{Kept, Tree, no_guests};
+use crate::common::{Kept, Tree, no_guests};
 use tare_lab::{Ledger, Resource};
 use tare_memory::rules::Set;
 use tare_memory::{Governor, Guests, MemoryError};

@@ -1,12 +1,9 @@
 //! The governor on this host: what it sets arrives, and all is as it was, also when the process that set it is gone.
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
-
-mod common;
 
 use std::fs::File;
 use std::sync::Arc;
 
-use common::{Kept, no_guests};
+use crate::common::{Kept, no_guests};
 use tare_lab::{Ledger, Resource, reap};
 use tare_memory::{Governor, Kernel};
 use tare_model::merging::{HostMemory, HugePages, MergeRule, Merging};

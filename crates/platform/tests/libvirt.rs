@@ -1,10 +1,8 @@
 //! Machines through libvirt, for real, against the conformance checks: with a daemon of the tests' own, so that one of
 //! the machine's is never touched.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
-#[path = "common/libvirtd.rs"]
-mod libvirtd;
+use crate::common;
+use crate::common::libvirtd;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +11,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::skipped;
+use crate::common::{skipped, this_test};
 use libvirtd::Daemon;
 use serde_json::{Value, json};
 use tare_image::{Extras, GuestConfig, Kernel, Root};
@@ -28,7 +26,7 @@ use tare_wire::{ExecSpec, Reply, Request};
 const URI: &str = "TEST_LIBVIRT_URI";
 
 /// Runs the test of this name again with a daemon, for the checks start it again themselves; in there, the URI.
-fn with_daemon(test: &str) -> Option<String> {
+fn with_daemon() -> Option<String> {
     if let Ok(uri) = std::env::var(URI) {
         return Some(uri);
     }
@@ -41,7 +39,7 @@ fn with_daemon(test: &str) -> Option<String> {
         }
     };
     let inner = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture"])
+        .args(["--exact", &this_test(), "--nocapture"])
         .env(URI, daemon.uri())
         .output()
         .unwrap();
@@ -64,7 +62,7 @@ fn options(uri: &str, more: &Value) -> Value {
 
 #[test]
 fn a_machine_conforms() {
-    let Some(uri) = with_daemon("a_machine_conforms") else { return };
+    let Some(uri) = with_daemon() else { return };
     let expect = Expect { data: true, ..Expect::machine() };
     common::conforms("libvirt", "libvirt", &options(&uri, &json!({"data-disk": {"format": "qcow2"}})), &expect);
     assert_eq!(domains(&uri), Vec::<String>::new(), "nothing stays defined");
@@ -117,7 +115,7 @@ fn ran(guest: &dyn Guest, argv: &[&str]) -> String {
 
 #[test]
 fn what_was_asked_is_granted_and_all_time_is_charged() {
-    let Some(uri) = with_daemon("what_was_asked_is_granted_and_all_time_is_charged") else { return };
+    let Some(uri) = with_daemon() else { return };
     stands("granted", &options(&uri, &json!({"pin-vcpus": true})), |guest| {
         for row in guest.parity() {
             assert!(row.equal, "{row:?}");
@@ -154,7 +152,7 @@ fn vcpu_threads(pid: &str) -> impl Iterator<Item = PathBuf> {
 
 #[test]
 fn a_debian_built_here_boots_from_its_overlay() {
-    let Some(uri) = with_daemon("a_debian_built_here_boots_from_its_overlay") else { return };
+    let Some(uri) = with_daemon() else { return };
     let asked = json!({"image": {"debian": {}}, "memory": {"balloon": true}});
     stands("debian", &options(&uri, &asked), |guest| {
         let merging = guest.parity().into_iter().find(|row| row.resource == "memory merging");
@@ -170,7 +168,7 @@ fn a_debian_built_here_boots_from_its_overlay() {
 
 #[test]
 fn a_container_image_from_scratch_is_a_domains_root() {
-    let Some(uri) = with_daemon("a_container_image_from_scratch_is_a_domains_root") else { return };
+    let Some(uri) = with_daemon() else { return };
     let Some(agent) = common::agent() else { return };
     let place = tempfile::tempdir().unwrap();
     let (root, image) = (place.path().join("root"), place.path().join("image"));
@@ -187,7 +185,7 @@ fn a_container_image_from_scratch_is_a_domains_root() {
 /// A domain of the user's: the agent in its guest serves a virtio port, and is reached through libvirt.
 #[test]
 fn a_domain_that_is_there_is_started_reached_and_stopped() {
-    let Some(uri) = with_daemon("a_domain_that_is_there_is_started_reached_and_stopped") else { return };
+    let Some(uri) = with_daemon() else { return };
     let Some(agent) = common::agent() else { return };
     let Ok(boot) = Kernel::find(None).and_then(|kernel| tare_image::boot(&kernel, &agent, &Extras::default())) else {
         return skipped("no kernel for virtual machines here; `make platforms` fetches one");
@@ -236,7 +234,7 @@ fn a_domain_that_is_there_is_started_reached_and_stopped() {
 
 #[test]
 fn kvm_is_believed_when_a_guest_has_answered_and_not_before() {
-    let Some(uri) = with_daemon("kvm_is_believed_when_a_guest_has_answered_and_not_before") else { return };
+    let Some(uri) = with_daemon() else { return };
     let Some(agent) = common::agent() else { return };
     let platform = common::platform("libvirt", &options(&uri, &json!({"accel": "kvm"})));
     match platform.check(&HostView::here(&agent)) {

@@ -1,13 +1,10 @@
 //! Every platform of the registry, for real, against the conformance checks.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod common;
 
 use serde_json::json;
 use tare_platform::conformance::Expect;
 use tare_platform::{HostView, registry};
 
-use common::{agent, conforms, program, skipped};
+use crate::common::{agent, archive_of, conforms, skipped, small_root, this_test};
 
 /// For variants of what another test lets come and go often enough.
 fn some() -> Expect {
@@ -40,7 +37,6 @@ fn container_on_disk_conforms() {
 /// Runs itself again in a mount namespace where the place for layers is in memory.
 #[test]
 fn layers_and_data_on_disk_are_refused_where_that_is_memory() {
-    const TEST: &str = "layers_and_data_on_disk_are_refused_where_that_is_memory";
     match std::env::var("TEST_APART").as_deref() {
         Ok("layers") => return conforms("memory", "container", &json!({"upper": "disk"}), &Expect::default()),
         Ok(_) => return conforms("memory-data", "native", &json!({}), &Expect::default()),
@@ -54,7 +50,7 @@ fn layers_and_data_on_disk_are_refused_where_that_is_memory() {
         let inner = std::process::Command::new("unshare")
             .args(["--mount", "--propagation", "private", "sh", "-c", script])
             .arg(std::env::current_exe().unwrap())
-            .arg(TEST)
+            .arg(this_test())
             .env("TEST_APART", what)
             .output();
         let Ok(inner) = inner else {
@@ -73,7 +69,6 @@ fn layers_and_data_on_disk_are_refused_where_that_is_memory() {
 /// Runs itself again where the lists of what the kernel has loaded show no overlay, and where nobody may mount one.
 #[test]
 fn an_overlay_is_tried_and_not_looked_up_in_a_list() {
-    const TEST: &str = "an_overlay_is_tried_and_not_looked_up_in_a_list";
     if std::env::var_os("TEST_APART").is_some() {
         let entry = registry::find("container").unwrap();
         let host = HostView::here(std::path::Path::new("/none"));
@@ -91,7 +86,7 @@ fn an_overlay_is_tried_and_not_looked_up_in_a_list() {
         let inner = std::process::Command::new("unshare")
             .args(["--mount", "--propagation", "private", "sh", "-c", script])
             .arg(std::env::current_exe().unwrap())
-            .arg(TEST)
+            .arg(this_test())
             .env("TEST_APART", "1")
             .output();
         let Ok(inner) = inner else {
@@ -116,36 +111,14 @@ fn oci_conforms_with_the_second_runtime() {
     conforms("crun", "oci", &json!({"runtime": "crun", "upper": "disk"}), &some());
 }
 
-/// The programs that the checks run, with the libraries they need, from this host.
-fn small_root(at: &std::path::Path) -> Option<()> {
-    std::fs::create_dir_all(at.join("tmp")).ok()?;
-    // The agent too, where it is one of the tests' own and not the static one.
-    let agent = agent()?.to_string_lossy().into_owned();
-    let tools = ["sh", "true", "sleep", "rm", "ls", "dd", "cat", "stat", "readlink"].map(program);
-    for program in tools.iter().chain([&agent]).map(String::as_str) {
-        let listed = std::process::Command::new("ldd").arg(program).output().ok()?;
-        let text = String::from_utf8(listed.stdout).ok()?;
-        let libraries = text.split_whitespace().filter(|word| word.starts_with('/'));
-        for file in libraries.chain([program]) {
-            let inside = at.join(file.trim_start_matches('/'));
-            std::fs::create_dir_all(inside.parent()?).ok()?;
-            std::fs::copy(file, inside).ok()?;
-        }
-    }
-    Some(())
-}
-
 #[test]
 fn oci_conforms_on_a_directory_and_on_an_archive() {
     let place = tempfile::tempdir().unwrap();
     let root = place.path().join("root");
     if small_root(&root).is_none() {
-        return skipped("the programs for a small root file system are not here (`ldd /bin/sh` failed)");
+        return;
     }
-    let archive = place.path().join("root.tar");
-    let mut builder = tar::Builder::new(std::fs::File::create(&archive).unwrap());
-    builder.append_dir_all(".", &root).unwrap();
-    builder.finish().unwrap();
+    let archive = archive_of(&root);
     conforms("directory", "oci", &json!({"rootfs": {"directory": root}}), &some());
     conforms("archive", "oci", &json!({"rootfs": {"archive": archive}}), &some());
 }

@@ -1,16 +1,13 @@
 //! Machines that exist already, for real: against sshd in a network namespace of each test's own.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
-#[path = "common/sshd.rs"]
-mod sshd;
+use crate::common::sshd;
 
 use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use common::{agent, conforms, platform, skipped};
+use crate::common::{agent, conforms, platform, skipped};
 use serde_json::{Value, json};
 use sshd::{CHATTY, CLOSES, ENDLESS, NOBODY, OTHER_MACHINE, PLAIN, Sshd, apart};
 use tare_lab::{Lab, LabConfig, Ledger, LedgerError, Resource, StateDir};
@@ -163,7 +160,7 @@ fn exec(guest: &dyn Guest, argv: &[&str]) -> String {
 
 #[test]
 fn a_machine_behind_ssh_conforms() {
-    apart("a_machine_behind_ssh_conforms", skipped, |sshd| {
+    apart(skipped, |sshd| {
         let expect = Expect { cycles: 2, limits: false, data: false, ..Expect::default() };
         conforms("remote", PLATFORM, &sshd.options(PLAIN), &expect);
     });
@@ -171,7 +168,7 @@ fn a_machine_behind_ssh_conforms() {
 
 #[test]
 fn a_pinned_key_is_the_only_one_that_is_accepted() {
-    apart("a_pinned_key_is_the_only_one_that_is_accepted", skipped, |sshd| {
+    apart(skipped, |sshd| {
         let Some(run) = Run::new("pinned") else { return };
         let view = HostView::here(&run.agent);
         let check = |options: &Value| platform(PLATFORM, options).check(&view);
@@ -212,7 +209,7 @@ fn a_pinned_key_is_the_only_one_that_is_accepted() {
 
 #[test]
 fn what_is_no_machine_of_ours_is_refused_at_once_and_in_clear_words() {
-    apart("what_is_no_machine_of_ours_is_refused_at_once_and_in_clear_words", skipped, |sshd| {
+    apart(skipped, |sshd| {
         let Some(run) = Run::new("hostile") else { return };
         let began = Instant::now();
         let refused = |port: u16, word: &str| {
@@ -239,7 +236,7 @@ fn what_is_no_machine_of_ours_is_refused_at_once_and_in_clear_words() {
 
 #[test]
 fn a_machine_that_never_stops_talking_is_given_up() {
-    apart("a_machine_that_never_stops_talking_is_given_up", skipped, |sshd| {
+    apart(skipped, |sshd| {
         let Some(run) = Run::new("endless") else { return };
         let view = HostView::here(&run.agent);
         let Err(Refusal { reason, .. }) = platform(PLATFORM, &sshd.options(ENDLESS)).check(&view) else {
@@ -267,7 +264,7 @@ fn commands(sshd: &Sshd) -> (Value, std::path::PathBuf) {
 
 #[test]
 fn the_users_commands_run_in_order_and_stop_also_when_the_start_failed() {
-    apart("the_users_commands_run_in_order_and_stop_also_when_the_start_failed", skipped, |sshd| {
+    apart(skipped, |sshd| {
         let Some(run) = Run::new("commands") else { return };
         let (options, log) = commands(sshd);
         let mut guest = run.start(&options).unwrap();
@@ -285,7 +282,7 @@ fn the_users_commands_run_in_order_and_stop_also_when_the_start_failed() {
 
 #[test]
 fn what_a_killed_controller_left_goes_and_the_machine_is_stopped() {
-    apart("what_a_killed_controller_left_goes_and_the_machine_is_stopped", skipped, |sshd| {
+    apart(skipped, |sshd| {
         let Some(run) = Run::new("killed") else { return };
         let (options, log) = commands(sshd);
         let guest = run.start(&options).unwrap();
@@ -318,7 +315,7 @@ fn what_a_killed_controller_left_goes_and_the_machine_is_stopped() {
 
 #[test]
 fn what_the_machine_has_is_reported_and_a_client_may_be_on_it() {
-    apart("what_the_machine_has_is_reported_and_a_client_may_be_on_it", skipped, |sshd| {
+    apart(skipped, |sshd| {
         let Some(run) = Run::new("facts") else { return };
         let made = platform(PLATFORM, &with(sshd.options(PLAIN), "listen", "127.0.0.2"));
         assert_eq!(made.reach(), Reach::Outside);

@@ -1,8 +1,5 @@
 //! A real database server on the data that a guest is given, as nobody, on every platform whose guests see the host's
 //! programs.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod common;
 
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
@@ -18,7 +15,7 @@ use tare_model::guest::{GuestData, GuestSize, GuestSpec, Seccomp};
 use tare_platform::{Guest, HostView, Site};
 use tare_wire::{ExecSpec, Reply, Request};
 
-use common::{agent, platform, skipped, turn};
+use crate::common::{agent, platform, skipped, turn};
 
 const NOBODY: u32 = 65_534;
 

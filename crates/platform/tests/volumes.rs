@@ -1,7 +1,4 @@
 //! A real database server on the data disks of virtual machines, on every storage path, as nobody; and what is refused.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod common;
 
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown};
@@ -19,7 +16,7 @@ use tare_model::guest::{GuestData, GuestSize, GuestSpec, Seccomp};
 use tare_platform::{DataWanted, Guest, HostView, Platform, PlatformError, Site};
 use tare_wire::{ExecSpec, Reply, Request};
 
-use common::{agent, platform, skipped, turn};
+use crate::common::{agent, platform, skipped, turn};
 
 const NOBODY: u32 = 65_534;
 /// Size of the disks.

@@ -1,5 +1,4 @@
 //! The probe of a host on captured and made-up texts of the kernel.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::Path;
 

@@ -1,5 +1,4 @@
 //! The probe on the machine that runs the tests.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,6 @@
 //! What is where: the table of `docs/method.md` against the files, and the figures that no CSV file has.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod fixture;
+use crate::fixture;
 
 use serde_json::Value;
 use tare_model::findings::Findings;

@@ -1,42 +1,11 @@
 //! Several instances in one guest, sizing and held CPUs, in the report.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod fixture;
+use crate::fixture;
+use crate::page::{header, html, parsed, rows};
 
 use std::collections::BTreeSet;
 
-use roxmltree::{Document, Node, ParsingOptions};
-use tare_model::findings::Findings;
-
-fn html(findings: &Findings) -> String {
-    tare_report::html(findings).expect("renders")
-}
-
-fn parsed(html: &str) -> Document<'_> {
-    let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
-    Document::parse_with_options(html, options).unwrap_or_else(|e| panic!("not well-formed: {e}"))
-}
-
-fn text(node: Node<'_, '_>) -> String {
-    let texts = node.descendants().filter(|node| node.is_text() && node.ancestors().all(|a| !a.has_tag_name("svg")));
-    texts.filter_map(|node| node.text()).collect::<Vec<_>>().join("|")
-}
-
-/// All rows under a caption that begins so.
-fn rows(document: &Document<'_>, caption: &str) -> Vec<Vec<String>> {
-    let captioned = |table: &Node<'_, '_>| {
-        let mut below = table.descendants();
-        below.find(|node| node.has_tag_name("caption")).is_some_and(|node| text(node).starts_with(caption))
-    };
-    let mut tables = document.descendants().filter(|node| node.has_tag_name("table"));
-    let table = tables.find(captioned).unwrap_or_else(|| panic!("no table {caption}"));
-    let rows = table.descendants().filter(|node| node.has_tag_name("tr"));
-    rows.map(|row| row.children().filter(Node::is_element).map(text).collect()).collect()
-}
-
-fn header(document: &Document<'_>) -> String {
-    text(document.descendants().find(|node| node.has_tag_name("header")).expect("a header"))
-}
+use roxmltree::{Document, Node};
 
 /// Texts of a drawn figure.
 fn drawn(document: &Document<'_>, id: &str) -> Vec<String> {

@@ -1,11 +1,11 @@
 //! The report as a reader gets it: whole, safe, and sensible where something is missing.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod fixture;
+use crate::fixture;
+use crate::page::{html, parsed};
 
 use std::collections::BTreeSet;
 
-use roxmltree::{Document, Node, ParsingOptions};
+use roxmltree::{Document, Node};
 use tare_model::findings::{Findings, Verdict};
 use tare_model::metric::{Unit, common};
 use tare_report::{ComparisonRow, ComparisonTable};
@@ -18,16 +18,6 @@ const HOSTILE: [&str; 5] = [
     "a,b\r\n\"c\"|d",
     "{{ 7 * 7 }} {% raw %} &amp; \u{1b}[2J",
 ];
-
-/// The pages are written so that they are XML too: a parser that forgives nothing can check them.
-fn parsed(html: &str) -> Document<'_> {
-    let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
-    Document::parse_with_options(html, options).unwrap_or_else(|e| panic!("not well-formed: {e}"))
-}
-
-fn html(findings: &Findings) -> String {
-    tare_report::html(findings).expect("renders")
-}
 
 fn elements<'a>(document: &'a Document<'a>, name: &str) -> Vec<Node<'a, 'a>> {
     document.descendants().filter(|node| node.tag_name().name() == name).collect()

@@ -1,41 +1,9 @@
 //! Web serving in the report: capacity, request types, resources, score, audit, and figures that others published.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod fixture;
+use crate::fixture;
+use crate::page::{header as head, html as page, parsed, rows, text};
 
-use roxmltree::{Document, Node, ParsingOptions};
-use tare_model::findings::Findings;
-
-fn page(findings: &Findings) -> String {
-    tare_report::html(findings).expect("renders")
-}
-
-fn parsed(html: &str) -> Document<'_> {
-    let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
-    Document::parse_with_options(html, options).unwrap_or_else(|e| panic!("not well-formed: {e}"))
-}
-
-fn text(node: Node<'_, '_>) -> String {
-    let texts = node.descendants().filter(|node| node.is_text() && node.ancestors().all(|a| !a.has_tag_name("svg")));
-    texts.filter_map(|node| node.text()).collect::<Vec<_>>().join("|")
-}
-
-/// The rows of the first table whose caption begins so.
-fn rows(document: &Document<'_>, caption: &str) -> Vec<Vec<String>> {
-    let captioned = |table: &Node<'_, '_>| {
-        let mut below = table.descendants();
-        below.find(|node| node.has_tag_name("caption")).is_some_and(|node| text(node).starts_with(caption))
-    };
-    let mut tables = document.descendants().filter(|node| node.has_tag_name("table"));
-    let table = tables.find(captioned).unwrap_or_else(|| panic!("no table {caption}"));
-    let rows = table.descendants().filter(|node| node.has_tag_name("tr"));
-    rows.map(|row| row.children().filter(Node::is_element).map(text).collect()).collect()
-}
-
-/// The text of the page's head, where the answer stands.
-fn head(document: &Document<'_>) -> String {
-    document.descendants().find(|node| node.has_tag_name("header")).map(text).unwrap()
-}
+use roxmltree::{Document, Node};
 
 #[test]
 fn the_answer_the_score_and_what_does_not_hold_come_first() {

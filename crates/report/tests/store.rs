@@ -1,40 +1,11 @@
 //! Order entry in the report: guests and drivers, steps, storage, and unsafe settings.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod fixture;
+use crate::fixture;
+use crate::page::{html, parsed, rows};
 
 use std::collections::BTreeSet;
 
-use roxmltree::{Document, Node, ParsingOptions};
 use tare_model::findings::Findings;
-
-fn html(findings: &Findings) -> String {
-    tare_report::html(findings).expect("renders")
-}
-
-fn parsed(html: &str) -> Document<'_> {
-    let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
-    Document::parse_with_options(html, options).unwrap_or_else(|e| panic!("not well-formed: {e}"))
-}
-
-/// The rows of the table whose caption begins so, as the texts of their cells.
-fn rows(document: &Document<'_>, caption: &str) -> Vec<Vec<String>> {
-    let text = |node: Node<'_, '_>| -> String {
-        let texts =
-            node.descendants().filter(|node| node.is_text() && node.ancestors().all(|a| !a.has_tag_name("svg")));
-        texts.filter_map(|node| node.text()).collect::<Vec<_>>().join("|")
-    };
-    let tables = document.descendants().filter(|node| node.has_tag_name("table"));
-    let captioned = |table: &Node<'_, '_>| {
-        table
-            .descendants()
-            .find(|node| node.has_tag_name("caption"))
-            .is_some_and(|node| text(node).starts_with(caption))
-    };
-    let table = tables.into_iter().find(captioned).unwrap_or_else(|| panic!("no table {caption}"));
-    let rows = table.descendants().filter(|node| node.has_tag_name("tr"));
-    rows.map(|row| row.children().filter(Node::is_element).map(text).collect()).collect()
-}
 
 #[test]
 fn the_published_table_comes_out_as_it_was_published() {

@@ -1,7 +1,6 @@
 //! Guests that are added by tiles, in the report.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod fixture;
+use crate::fixture;
 
 use tare_report::{html, markdown, terminal};
 

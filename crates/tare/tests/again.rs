@@ -1,12 +1,9 @@
 //! What a probe has found is remembered, said to be, and found anew on demand.
-#![allow(clippy::unwrap_used)]
-
-mod common;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use common::{run, small_study, stderr, stdout};
+use crate::common::{run, small_study, stderr, stdout};
 
 /// A sandbox that runs nothing, and counts how often it was tried.
 fn sandbox(place: &Path) -> std::path::PathBuf {

@@ -1,12 +1,11 @@
 //! The report of a real run opens in a real browser that reaches no network, and holds no script.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
+use crate::common;
 
 use std::path::Path;
 use std::process::Command;
 
-use common::{CONTAINER, expect_code, is_root, run, small_study, write_study};
+use crate::common::{CONTAINER, expect_code, is_root, run, small_study, write_study};
 
 /// Opens a file in a browser without a window; gives what it printed.
 fn browser(file: &Path, profile: &Path, action: &[&str]) -> Option<std::process::Output> {

@@ -1,9 +1,8 @@
 //! The command line without a lab: arguments, study files, errors, exit codes.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
+use crate::common;
 
-use common::{CONTAINER, expect_code, run, small_study, stderr, stdout, write_study};
+use crate::common::{CONTAINER, expect_code, run, small_study, stderr, stdout, write_study};
 
 #[test]
 fn a_study_that_init_writes_can_be_planned_and_is_never_written_over() {

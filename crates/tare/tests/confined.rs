@@ -1,13 +1,12 @@
 //! What a guest gets of the host: nothing that was open where tare was started, and of root's power what container engines leave.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use common::{CONTAINER, expect_code, is_root, outcomes, processes_of, run, run_ids, small_study, tare, write_study};
+use crate::common::{
+    CONTAINER, cache, expect_code, is_root, outcomes, processes_of, run, run_ids, small_study, tare, write_study,
+};
 
 /// Descriptors that nobody but the shell of the test opens under these numbers.
 const DIRECTORY: u32 = 97;
@@ -200,7 +199,7 @@ fn no_application_runs_as_root_on_any_arm() {
     if !is_root() {
         return;
     }
-    let cache = std::env::var_os("TARE_CACHE").map_or_else(|| "/var/cache/tare".into(), std::path::PathBuf::from);
+    let cache = cache();
     let is_missing = |bundle: &str| !cache.join(format!("bundle/{bundle}/runtime/bin/java")).exists();
     if let Some(bundle) = ["java", "web", "social"].into_iter().find(|bundle| is_missing(bundle)) {
         return tare_testkit::skipped(&format!("no `{bundle}` for guests: `make build` makes it"));

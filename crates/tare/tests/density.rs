@@ -1,12 +1,13 @@
 //! Density run for real: guests are added, driven and merged, the scale-up stops by itself, and the host is as it was.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{expect_code, is_root, left_by_runs_into, outcomes, run, stderr, stdout, write_study};
+use crate::common::{
+    cache, expect_code, findings, is_root, left_by_runs_into, outcomes, ran, run, stderr, stdout, write_study,
+};
 use serde_json::Value;
 
 /// Merging is a setting of the whole host: one test at a time, also of other test programs.
@@ -26,7 +27,7 @@ impl Host {
             tare_testkit::skipped("this kernel cannot merge equal pages (no /sys/kernel/mm/ksm)");
             return None;
         }
-        let cache = std::env::var_os("TARE_CACHE").map_or_else(|| PathBuf::from("/var/cache/tare"), PathBuf::from);
+        let cache = cache();
         if !cache.join("bundle/java/runtime/bin/java").exists() {
             tare_testkit::skipped("no Java for guests: `make build` makes it");
             return None;
@@ -102,17 +103,6 @@ platform = "container"
 merging = "tare"
 huge-pages = "never"
 "#;
-
-fn ran(folder: &Path, text: &str) -> (PathBuf, std::process::Output) {
-    let study = write_study(folder, text);
-    let out = folder.join("run");
-    let output = run(&["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]);
-    (out, output)
-}
-
-fn findings(out: &Path) -> Value {
-    serde_json::from_slice(&fs::read(out.join("findings.json")).unwrap()).unwrap()
-}
 
 fn arm<'a>(findings: &'a Value, id: &str) -> &'a Value {
     let arms = findings["cases"][0]["density"]["arms"].as_array().unwrap();

@@ -1,13 +1,10 @@
 //! Run folders that a stranger made to do harm, or to be believed: each is verified and reported by the real program.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod common;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use common::tare;
+use crate::common::tare;
 use tare_model::trial::TrialRecord;
 use tare_record::RunFolder;
 use tare_testkit::attack::folders::{self, CASES, Case, Must};

@@ -1,14 +1,13 @@
 //! Studies and tables of figures that others wrote do no harm: a plan runs nothing, nothing crashes or hangs, and nothing that
 //! commands a terminal is printed.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
-mod common;
+use crate::common;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use common::{run, stderr, stdout, tare};
+use crate::common::{all_variants, run, stderr, stdout, tare};
 use tare_testkit::attack::imports::{IMPORTS, import};
 use tare_testkit::attack::studies::{STUDIES, program, study};
 use tare_testkit::attack::{Observed, observe, programs_run_by};
@@ -17,9 +16,6 @@ use tare_testkit::attack::{Observed, observe, programs_run_by};
 const HANGS: Duration = Duration::from_secs(20);
 /// Most memory that reading any of them may take, bytes.
 const MEMORY: u64 = 200 << 20;
-/// Set, all cases are tried; otherwise every third, as each takes the start of a program.
-const ALL: &str = "TARE_TEST_ALL_ATTACKS";
-
 /// A command in an empty working directory, with a home and a cache of its own.
 fn attacked(arguments: &[&Path], place: &Path) -> Command {
     let mut command = tare();
@@ -29,8 +25,9 @@ fn attacked(arguments: &[&Path], place: &Path) -> Command {
     command
 }
 
+/// All cases, or every third, as each takes the start of a program.
 fn numbers(of: u32) -> impl Iterator<Item = u32> {
-    let step = if std::env::var_os(ALL).is_some() { 1 } else { 3 };
+    let step = if all_variants() { 1 } else { 3 };
     (0..of).step_by(step)
 }
 

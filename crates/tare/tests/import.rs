@@ -1,13 +1,10 @@
 //! Published figures from their CSV files to run folders, audit, report and comparison.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod common;
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{expect_code, run, stderr, stdout};
+use crate::common::{expect_code, run, stderr, stdout};
 use serde_json::Value;
 
 fn published() -> PathBuf {

@@ -1,8 +1,7 @@
 //! What `tare ksm` changes on the host is put back exactly: after Ctrl-C, after kill -9 by `restore`, by `reap` and by the next
 //! tuning. Needs root and KSM.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -10,7 +9,7 @@ use std::io::{BufRead, BufReader, Lines};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
-use common::{expect_code, run, stderr, stdout, tare};
+use crate::common::{expect_code, run, stderr, stdout, tare};
 use serde_json::Value;
 use tare_memory::Kernel;
 

@@ -1,13 +1,10 @@
 //! Hosts on which what a run needs is missing or forbidden: what was tried, why it failed and the remedy are said before anything
 //! starts, and nothing is left. Each is made of this one, in a mount namespace of its own.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod common;
 
 use std::path::Path;
 use std::process::{Command, Output};
 
-use common::{
+use crate::common::{
     CONTAINER, expect_code, is_root, left_by_runs_into, outcomes, small_study, stderr, stdout, tare, write_study,
 };
 

@@ -1,7 +1,4 @@
 //! Strangers' folders are read without root's rights, and nobody who reads a report sees a difference.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod common;
 
 use std::fs;
 use std::io::Read;
@@ -9,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
 use std::process::{Child, Output, Stdio};
 
-use common::{expect_code, is_root, stderr, stdout, tare};
+use crate::common::{expect_code, is_root, stderr, stdout, tare};
 use tare_record::{RunFolder, testing};
 
 /// Writes the folder of a small run.

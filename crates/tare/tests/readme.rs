@@ -1,12 +1,11 @@
 //! Every command of the README is run, and every study in it is checked.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
+use crate::common;
 
 use std::path::Path;
 use std::process::{Command, Output};
 
-use common::{expect_code, is_root, tare};
+use crate::common::{expect_code, is_root, tare};
 
 fn readme() -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md")).unwrap()

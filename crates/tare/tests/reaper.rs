@@ -1,8 +1,7 @@
 //! A run whose controller is killed is taken down by its own reaper, with no further command; and nothing is taken down but what
 //! the ledger in the run's state directory names.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
@@ -12,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{
+use crate::common::{
     CONTAINER, expect_code, is_root, left_by_runs_into, outcomes, run, run_ids, small_study, stdout, tare, until,
     write_study,
 };
@@ -24,14 +23,16 @@ const APART: &str = "TARE_TEST_APART";
 const ROUNDS: &str = "TARE_TEST_KILL_ROUNDS";
 
 /// Runs `body` in a process of its own that sees no other process, mount and link, and has a /run and a /var/lib of its own: there a
-/// look at everything tells what a run has left. `test` is the calling test's name.
-fn apart(test: &str, body: impl FnOnce()) {
+/// look at everything tells what a run has left.
+fn apart(body: impl FnOnce()) {
     if std::env::var_os(APART).is_some() {
         return body();
     }
     if !is_root() {
         return;
     }
+    let thread = std::thread::current();
+    let test = thread.name().unwrap();
     // On a disk, for guests' layers.
     let place = tempfile::Builder::new().permissions(Permissions::from_mode(0o711)).tempdir_in("/var/tmp").unwrap();
     let script = "mount -t proc proc /proc && ip link set lo up || exit 99; \
@@ -158,7 +159,7 @@ fn kill_at_random_moments(arms: &str, rounds: u64, moments: Duration, limit: Dur
 
 #[test]
 fn killed_at_a_random_moment_everything_is_gone_with_no_further_command() {
-    apart("killed_at_a_random_moment_everything_is_gone_with_no_further_command", || {
+    apart(|| {
         let runsc = "[arms.runsc]\nplatform = \"oci\"\noptions = { runtime = \"runsc\" }";
         let more =
             "[arms.runc]\nplatform = \"oci\"\n[arms.nspawn]\nplatform = \"nspawn\"\n[arms.lxc]\nplatform = \"lxc\"";
@@ -169,7 +170,7 @@ fn killed_at_a_random_moment_everything_is_gone_with_no_further_command() {
 
 #[test]
 fn machines_of_a_killed_run_are_gone_with_no_further_command() {
-    apart("machines_of_a_killed_run_are_gone_with_no_further_command", || {
+    apart(|| {
         if !Path::new("/dev/kvm").exists() {
             tare_testkit::skipped("needs /dev/kvm");
             return;
@@ -378,7 +379,7 @@ fn journal_line(seq: usize, resource: &Value) -> String {
 
 #[test]
 fn nothing_that_a_run_folder_says_is_acted_on() {
-    apart("nothing_that_a_run_folder_says_is_acted_on", || {
+    apart(|| {
         let mut canaries = Canaries::new("20261101-000000-abcd");
         let folder = canaries.at("folder");
         fs::create_dir(&folder).unwrap();
@@ -396,7 +397,7 @@ fn nothing_that_a_run_folder_says_is_acted_on() {
 
 #[test]
 fn a_ledger_that_names_what_is_not_the_runs_is_refused_entry_by_entry() {
-    apart("a_ledger_that_names_what_is_not_the_runs_is_refused_entry_by_entry", || {
+    apart(|| {
         let mut canaries = Canaries::new("20261101-000000-abcd");
         let state = dead_run(&canaries.id, canaries.folder.path());
         // Without the program: a ledger that is the run's own is where the user's commands come from.
@@ -419,7 +420,7 @@ fn a_ledger_that_names_what_is_not_the_runs_is_refused_entry_by_entry() {
 
 #[test]
 fn a_ledger_of_another_owner_or_mode_or_behind_a_link_is_refused_with_the_reason() {
-    apart("a_ledger_of_another_owner_or_mode_or_behind_a_link_is_refused_with_the_reason", || {
+    apart(|| {
         let mut canaries = Canaries::new("20261101-000000-abcd");
         let state = dead_run(&canaries.id, canaries.folder.path());
         let (ledger, named) = (state.join("ledger.jsonl"), canaries.at(&format!("tare-{}", canaries.id)));

@@ -1,13 +1,11 @@
 //! Studies with machines that exist already, by the real program: against sshd in a network namespace of each test's own.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
 #[path = "../../platform/tests/common/sshd.rs"]
 mod sshd;
 
 use std::path::Path;
 
-use common::{
+use crate::common::{
     expect_code, left_by_runs_into, outcomes, run, run_ids, small_study, stderr, stdout, tare, until, write_study,
 };
 use sshd::{PLAIN, Sshd, apart};
@@ -47,7 +45,7 @@ fn query(out: &Path, sql: &str) -> Vec<String> {
 
 #[test]
 fn an_arm_in_the_lab_and_one_behind_ssh_are_measured_from_this_host() {
-    apart("an_arm_in_the_lab_and_one_behind_ssh_are_measured_from_this_host", skipped, |sshd| {
+    apart(skipped, |sshd| {
         let folder = tempfile::tempdir().unwrap();
         let study = write_study(folder.path(), &small_study(2, &arm(sshd, "")));
         let (study, out) = (study.to_str().unwrap().to_owned(), folder.path().join("run"));
@@ -70,7 +68,7 @@ fn an_arm_in_the_lab_and_one_behind_ssh_are_measured_from_this_host() {
 
 #[test]
 fn load_comes_from_a_machine_behind_ssh() {
-    apart("load_comes_from_a_machine_behind_ssh", skipped, |sshd| {
+    apart(skipped, |sshd| {
         let folder = tempfile::tempdir().unwrap();
         let client = format!("\n[hosts]\nclients = [{{ ssh = {} }}]\n", machine(sshd, ""));
         // With an arm in the lab it is refused before anything is started, with the line.
@@ -93,7 +91,7 @@ fn load_comes_from_a_machine_behind_ssh() {
 
 #[test]
 fn a_killed_run_leaves_nothing_there_and_its_reaper_stops_the_machine() {
-    apart("a_killed_run_leaves_nothing_there_and_its_reaper_stops_the_machine", skipped, |sshd| {
+    apart(skipped, |sshd| {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("stopped");
         let stop = format!(", stop = [\"touch\", \"{}\"]", log.display());
@@ -119,7 +117,7 @@ fn a_killed_run_leaves_nothing_there_and_its_reaper_stops_the_machine() {
 #[test]
 fn the_study_of_the_reference_is_planned() {
     // In a namespace of its own, so that nobody out there could be asked for the machines of the example.
-    apart("the_study_of_the_reference_is_planned", skipped, |_| {
+    apart(skipped, |_| {
         let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/hosts.md");
         let text = std::fs::read_to_string(page).unwrap();
         let example = text.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();

@@ -1,12 +1,11 @@
 //! Studies run for real, from study file to report.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
+use crate::common;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{
+use crate::common::{
     CONTAINER, expect_code, is_root, left_by_runs_into, outcomes, run, small_study, stdout, tare, write_study,
 };
 
@@ -273,7 +272,7 @@ fn static_program() -> Option<PathBuf> {
 fn own_cache(folder: &Path) -> PathBuf {
     let cache = folder.join("cache");
     std::fs::create_dir(&cache).unwrap();
-    let host = std::env::var_os("TARE_CACHE").map_or_else(|| "/var/cache/tare".into(), PathBuf::from);
+    let host = common::cache();
     for entry in
         std::fs::read_dir(host).into_iter().flatten().flatten().filter(|entry| entry.file_name() != "containers")
     {

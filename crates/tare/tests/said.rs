@@ -1,12 +1,9 @@
 //! What guests said that did not come up: the terminal has the end of it, a file has all.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod common;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use common::{expect_code, is_root, run, small_study, stderr, stdout, write_study};
+use crate::common::{expect_code, is_root, run, small_study, stderr, stdout, write_study};
 
 /// A runtime that says its version, and instead of starting a guest prints 150 lines.
 fn talker(folder: &Path) -> PathBuf {

@@ -1,13 +1,12 @@
 //! No secret of a study, and no name of a machine, is in what a run leaves behind or prints.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
+use crate::common;
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use common::{is_root, run, stderr, stdout, tare};
+use crate::common::{is_root, run, stderr, stdout, tare};
 
 /// A study with canaries in every place that holds a secret or names a machine.
 struct Planted {

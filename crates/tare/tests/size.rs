@@ -1,11 +1,8 @@
 //! `tare size` end to end: run folders that were written as a run writes them, and what the program says of them.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod common;
 
 use std::path::Path;
 
-use common::{expect_code, run, stderr, stdout};
+use crate::common::{expect_code, run, stderr, stdout};
 use tare_model::capacity::CapacitySpec;
 use tare_model::density::{DensitySpec, GuestSeries, metric};
 use tare_model::guest::GuestSize;

@@ -1,12 +1,9 @@
 //! Storage paths of virtual machines: what `plan` refuses, and `run` before its first trial.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod common;
 
 use std::path::Path;
 use std::process::Command;
 
-use common::{is_root, outcomes, run, stderr, stdout, write_study};
+use crate::common::{is_root, outcomes, run, stderr, stdout, write_study};
 use tare_testkit::skipped;
 
 /// A block device that is a file of ours; gone when it is dropped.

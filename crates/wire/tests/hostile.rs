@@ -1,15 +1,12 @@
 //! A controller's link against agents that do their worst: every call ends in time, with a reason, and what they send
 //! costs no more than it may.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod common;
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use common::{TIMEOUT, link, open};
+use crate::common::{TIMEOUT, link, open};
 use tare_model::text::readable;
 use tare_wire::{
     AgentFacts, CHUNK_BYTES, FromAgent, Greeting, Link, MAX_FRAME_BYTES, PROTOCOL, Reply, Request, ToAgent, WireError,

@@ -1,5 +1,4 @@
 //! Replays the seeds of the fuzz targets: recorded conversations, whole, cut off, and damaged at every place.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../../../fuzz/harness/frames.rs"]
 mod harness;

@@ -1,7 +1,7 @@
 //! What the tests of the controller share.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, dead_code)]
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use tare_controller::{Cancel, ControllerError, Observer, Registry, RunEnd, RunOptions, run};
 use tare_model::Span;
@@ -12,12 +12,42 @@ use tare_model::study::{Case, Neighbours, Placement};
 use tare_model::trial::TrialRecord;
 use tare_model::units::ByteSize;
 use tare_record::{RunFolder, testing};
+use tare_testkit::skipped;
 
-/// The agent's program: TARE_AGENT, else where cargo puts it.
-pub fn agent() -> Option<PathBuf> {
+/// The agent's program, TARE_AGENT, else where cargo puts it; says that the test is skipped where it cannot run.
+pub fn ready() -> Option<PathBuf> {
     let beside = || Some(std::env::current_exe().ok()?.parent()?.parent()?.join("tare-agent"));
-    let path = std::env::var_os("TARE_AGENT").map(PathBuf::from).or_else(beside)?;
-    path.exists().then_some(path)
+    let agent = std::env::var_os("TARE_AGENT").map(PathBuf::from).or_else(beside).filter(|path| path.exists());
+    if agent.is_none() {
+        skipped("there is no tare-agent: build it first");
+        return None;
+    }
+    if !rustix::process::geteuid().is_root() {
+        skipped("needs root");
+        return None;
+    }
+    agent
+}
+
+/// Tells a process that is to be killed its run folder.
+const KILLED_IN: &str = "TARE_TEST_KILLED_IN";
+
+/// The run folder, in a process that is to be killed: there a test only runs its plan, and then panics with `it was not killed: ` and
+/// how the run ended.
+pub fn killed_in() -> Option<PathBuf> {
+    std::env::var_os(KILLED_IN).map(PathBuf::from)
+}
+
+/// Runs the calling test again, as a process that is killed at this line of the journal; false where the run was over before.
+pub fn killed_at(line: usize, out: &Path) -> bool {
+    // The test harness names the thread after the test.
+    let thread = std::thread::current();
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", thread.name().unwrap(), "--nocapture"]).env(KILLED_IN, out);
+    let output = child.env("TARE_TEST_KILL_AT_LINE", line.to_string()).output().unwrap();
+    let killed = std::os::unix::process::ExitStatusExt::signal(&output.status) == Some(9);
+    assert!(killed || String::from_utf8_lossy(&output.stderr).contains("it was not killed: Ok"), "{output:?}");
+    killed
 }
 
 /// Two trials of one case, with a neighbour, on the plainest platform that has a link.

@@ -1,5 +1,4 @@
 //! A middleman that cuts connections: after some bytes of an answer, after some of a question, or when a commit has been asked for.
-#![allow(clippy::unwrap_used)]
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};

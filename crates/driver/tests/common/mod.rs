@@ -1,5 +1,12 @@
 //! What the tests of the driver share.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "two of the programs use a part of it")]
+
+pub mod cutter;
+pub mod postgres;
+#[path = "../../../../workloads/social/tests/application.rs"]
+pub mod social;
+#[path = "../../../../workloads/web/tests/sites.rs"]
+pub mod web;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::AtomicBool;

@@ -1,6 +1,5 @@
 //! A throw-away server of PostgreSQL for tests: a cluster of its own below the temporary directory, a port of its own on the
 //! loopback, ended and removed when it is dropped. Needs nothing but std, so that other crates can use it by `#[path]`.
-#![allow(dead_code, clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
 use std::fs;
 use std::io::Write;

@@ -1,5 +1,4 @@
 //! A tree that looks like the kernel's, and a ledger that keeps what it is given.
-#![allow(clippy::unwrap_used, dead_code)]
 
 use std::fs;
 use std::path::{Path, PathBuf};

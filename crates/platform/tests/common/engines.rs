@@ -1,5 +1,4 @@
 //! Container engines of the tests' own, so that those of the machine are never touched.
-#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::this_test;
+
 /// Says to a test that was started again where the engine's things are.
 const PLACE: &str = "TEST_ENGINE_PLACE";
 
@@ -16,18 +17,18 @@ const PLACE: &str = "TEST_ENGINE_PLACE";
 const APART: [&str; 3] = ["--mount", "--propagation", "slave"];
 
 /// Runs the test of this name again with a Docker daemon, for the checks start it again themselves; in there, its options.
-pub fn with_docker(test: &str) -> Option<Value> {
-    again(test, Engine::Docker)
+pub fn with_docker() -> Option<Value> {
+    again(Engine::Docker)
 }
 
 /// The same with containerd's daemon.
-pub fn with_containerd(test: &str) -> Option<Value> {
-    again(test, Engine::Containerd)
+pub fn with_containerd() -> Option<Value> {
+    again(Engine::Containerd)
 }
 
 /// The same with a place for Podman's images.
-pub fn with_podman(test: &str) -> Option<Value> {
-    again(test, Engine::Podman)
+pub fn with_podman() -> Option<Value> {
+    again(Engine::Podman)
 }
 
 #[derive(Clone, Copy)]
@@ -73,22 +74,22 @@ impl Engine {
     }
 }
 
-fn again(test: &str, engine: Engine) -> Option<Value> {
+fn again(engine: Engine) -> Option<Value> {
     if let Some(place) = std::env::var_os(PLACE).map(PathBuf::from) {
         return Some(engine.options(&place));
     }
-    let _turn = super::common::turn();
+    let _turn = super::turn();
     let place = tempfile::tempdir_in("/var/tmp").unwrap();
     let daemon = match engine.daemon(place.path()).map(|command| Daemon::start(command, place.path())).transpose() {
         Ok(daemon) => daemon,
         Err(why) => {
-            super::common::skipped(&why);
+            super::skipped(&why);
             return None;
         }
     };
     let before = groups();
     let inner = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture"])
+        .args(["--exact", &this_test(), "--nocapture"])
         .env(PLACE, place.path())
         .output()
         .unwrap();
@@ -98,7 +99,7 @@ fn again(test: &str, engine: Engine) -> Option<Value> {
     // What engines leave above their containers' groups.
     groups().difference(&before).for_each(|group| remove(group));
     let log = fs::read_to_string(place.path().join("log")).unwrap_or_default();
-    said.lines().filter_map(|line| line.strip_prefix("SKIPPED: ")).for_each(super::common::skipped);
+    said.lines().filter_map(|line| line.strip_prefix("SKIPPED: ")).for_each(super::skipped);
     assert!(inner.status.success(), "{said}\nthe daemon: {log}");
     None
 }

@@ -1,5 +1,4 @@
 //! libvirt's daemon, one of the tests' own, so that one of the machine's is never touched.
-#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,5 +1,5 @@
 //! Real sshds for tests, on the loopback of a network namespace of the test's own.
-#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(dead_code, reason = "the tests of two crates share it")]
 
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -57,7 +57,7 @@ impl Sshd {
 
 /// Runs `body` in a process of its own, in a network namespace where the sshds listen. `test` is the calling test's name;
 /// that process runs nothing else. Why not, where that cannot be done here.
-pub fn apart(test: &str, skipped: fn(&str), body: impl FnOnce(&Sshd)) {
+pub fn apart(skipped: fn(&str), body: impl FnOnce(&Sshd)) {
     if let Some(folder) = std::env::var_os(FOLDER) {
         return body(&Sshd { folder: folder.into() });
     }
@@ -74,6 +74,8 @@ pub fn apart(test: &str, skipped: fn(&str), body: impl FnOnce(&Sshd)) {
     }
     let folder = tempfile::tempdir().unwrap();
     prepare(folder.path());
+    let thread = std::thread::current();
+    let test = thread.name().unwrap();
     // The daemons end with the test, however it ends: they are killed by their numbers.
     let script = "ip link set lo up && mkdir -p /run/sshd || exit 99; pids=; \
         for config in \"$1\"/*.conf; do /usr/sbin/sshd -D -e -f \"$config\" 2>\"$config.log\" & pids=\"$pids $!\"; done; \

@@ -1,5 +1,5 @@
 //! What the end-to-end tests share: the real program, small studies, and eyes for what is left behind.
-#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(dead_code, reason = "one of the programs uses a part of it")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -17,6 +17,24 @@ pub fn tare() -> Command {
 /// Runs tare and gives what it printed.
 pub fn run(args: &[&str]) -> Output {
     tare().args(args).output().unwrap()
+}
+
+/// Runs a study in this folder; the run folder, and what tare printed.
+pub fn ran(folder: &Path, text: &str) -> (PathBuf, Output) {
+    let study = write_study(folder, text);
+    let out = folder.join("run");
+    let output = run(&["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+    (out, output)
+}
+
+/// What a run found.
+pub fn findings(out: &Path) -> serde_json::Value {
+    serde_json::from_slice(&std::fs::read(out.join("findings.json")).unwrap()).unwrap()
+}
+
+/// Where this host keeps what guests need.
+pub fn cache() -> PathBuf {
+    std::env::var_os("TARE_CACHE").map_or_else(|| PathBuf::from("/var/cache/tare"), PathBuf::from)
 }
 
 pub fn stdout(output: &Output) -> String {
@@ -46,6 +64,11 @@ pub fn is_root() -> bool {
         tare_testkit::skipped("needs root");
     }
     root
+}
+
+/// Whether the slow variants of what other tests cover are wanted, too: `make test-all`.
+pub fn all_variants() -> bool {
+    std::env::var_os("TARE_TEST_ALL").is_some()
 }
 
 /// A study of a few trials, each a fraction of a second.

@@ -1,5 +1,5 @@
 //! Agents that do as a test likes.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "one of the programs uses a part of it")]
 
 use std::os::unix::net::UnixStream;
 use std::time::Duration;

@@ -1,10 +1,17 @@
 //! What the tests of workloads with an agent share.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use tare_model::guest::{DataPlace, GuestData, GuestSize};
+use tare_model::load::LoadModel;
 use tare_wire::Link;
+use tare_workload::{Driven, DriverSite, Prepared, SameClock, Schedule, SetupSite, WorkSite, Workload, WorkloadError};
+
+/// Where an agent's guest is: see [`Agent::start_hiding`].
+pub const GUEST: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 97, 0, 2));
 
 /// How long an agent may take for anything that is short.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
@@ -65,4 +72,73 @@ impl Drop for Agent {
         self.link.take();
         let _ = self.child.wait();
     }
+}
+
+/// A site on which a workload prepares for one guest.
+pub fn setup_site<'a>(
+    agent: &'a Agent,
+    cache: &'a Path,
+    size: GuestSize,
+    note: &'a (dyn Fn(&str) + Sync),
+) -> SetupSite<'a> {
+    SetupSite { here: agent.link(), client: agent.link(), cache, size, guests: 1, instances: 1, timeout: TIMEOUT, note }
+}
+
+/// Data as a platform shows them that shows the gold copy itself.
+pub fn shown(data: &GuestData) -> DataPlace {
+    DataPlace {
+        path: data.gold.display().to_string(),
+        storage: "directory of a test".into(),
+        on_host: Some(data.gold.clone()),
+        restore_s: 0.0,
+        restored_by: "shown".into(),
+    }
+}
+
+/// The data of the one guest of a workload whose gold copy is shown.
+pub fn shown_by(workload: &dyn Workload, site: &SetupSite<'_>) -> DataPlace {
+    let data = workload.set_up_once(site).unwrap().guest(0).cloned().unwrap();
+    assert!(data.shared && data.size.0 > 64 << 20, "{data:?}");
+    shown(&data)
+}
+
+/// A guest that is the agent itself, and so is the client's host.
+pub fn work_site<'a>(
+    agent: &'a Agent,
+    drivers: &'a [DriverSite<'a>],
+    data: Option<&'a DataPlace>,
+    size: GuestSize,
+    load: LoadModel,
+) -> WorkSite<'a> {
+    WorkSite {
+        guest: agent.link(),
+        guest_address: GUEST,
+        guest_listen: GUEST,
+        client: agent.link(),
+        client_clock: &SameClock,
+        drivers,
+        index: 0,
+        size,
+        data,
+        load,
+        rate_per_s: None,
+        merge: false,
+        timeout: TIMEOUT,
+        client_address: None,
+        instances: 1,
+        commands: None,
+        services: None,
+    }
+}
+
+/// One drive, and what was wrong with it.
+pub fn drive(
+    site: &WorkSite<'_>,
+    prepared: &mut dyn Prepared,
+    schedule: &Schedule,
+) -> Result<(Driven, Option<String>), WorkloadError> {
+    prepared.connect(site, schedule)?;
+    let mut driven = prepared.drive(site, schedule)?;
+    let wrong = prepared.verify(site, &mut driven)?;
+    Ok((driven, wrong))
 }

@@ -1,13 +1,9 @@
 //! The web workloads for real: the server in a Java virtual machine and the backend, users that ask it, all checked; all by an
 //! agent that is alone in a network of its own.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
-mod common;
-
-use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
-use common::{Agent, TIMEOUT, agent, missing};
+use crate::common::{self, Agent, GUEST, TIMEOUT, agent, missing, setup_site};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tare_model::guest::{DataPlace, GuestSize};
@@ -18,7 +14,6 @@ use tare_workload::{
     Driven, DriverSite, Prepared, SameClock, Schedule, SetupSite, WorkSite, Workload, WorkloadError, registry,
 };
 
-const GUEST: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 97, 0, 2));
 const SIZE: GuestSize = GuestSize { cpus: 1, memory: ByteSize(768 << 20) };
 const EIGHT: LoadModel = LoadModel::Closed { clients: 8, think_time: Span::ZERO };
 
@@ -60,48 +55,12 @@ impl Hasty {
 
     /// The data as a platform shows them that shows the gold copy itself.
     fn data(&self, agent: &Agent, workload: &dyn Workload) -> DataPlace {
-        let site = SetupSite {
-            here: agent.link(),
-            client: agent.link(),
-            cache: self.folder.path(),
-            size: SIZE,
-            guests: 1,
-            instances: 1,
-            timeout: TIMEOUT,
-            note: &|text| println!("{text}"),
-        };
-        let data = workload.set_up_once(&site).unwrap().guest(0).cloned().unwrap();
-        assert!(data.shared && data.size.0 > 64 << 20, "{data:?}");
-        DataPlace {
-            path: data.gold.display().to_string(),
-            storage: "directory of a test".into(),
-            on_host: Some(data.gold),
-            restore_s: 0.0,
-            restored_by: "shown".into(),
-        }
+        common::shown_by(workload, &setup_site(agent, self.folder.path(), SIZE, &|text| println!("{text}")))
     }
 }
 
 fn work_site<'a>(agent: &'a Agent, drivers: &'a [DriverSite<'a>], data: Option<&'a DataPlace>) -> WorkSite<'a> {
-    WorkSite {
-        guest: agent.link(),
-        guest_address: GUEST,
-        guest_listen: GUEST,
-        client: agent.link(),
-        client_clock: &SameClock,
-        drivers,
-        index: 0,
-        size: SIZE,
-        data,
-        load: EIGHT,
-        rate_per_s: None,
-        merge: false,
-        timeout: TIMEOUT,
-        client_address: Some(GUEST),
-        instances: 1,
-        commands: None,
-        services: None,
-    }
+    WorkSite { client_address: Some(GUEST), ..common::work_site(agent, drivers, data, SIZE, EIGHT) }
 }
 
 /// One drive of so many milliseconds, and what was wrong with it.
@@ -117,10 +76,7 @@ fn drive(
         ramp_down: Span::from_millis(100),
     };
     let schedule = Schedule { phases, start_at_ns: 0, seed: 7, interval_ns: 100_000_000 };
-    prepared.connect(site, &schedule)?;
-    let mut driven = prepared.drive(site, &schedule)?;
-    let wrong = prepared.verify(site, &mut driven)?;
-    Ok((driven, wrong))
+    common::drive(site, prepared, &schedule)
 }
 
 /// Words after an option in the commands of the servers that have these data.

@@ -1,24 +1,17 @@
 //! The workload `java` for real: the application in a Java virtual machine, driven again and again, checked, killed; all by
 //! an agent that is alone in a network of its own.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
-mod common;
-
-use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
-use common::{Agent, TIMEOUT, agent, missing};
+use crate::common::{self, Agent, agent, missing, setup_site};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tare_model::guest::{DataPlace, GuestSize};
 use tare_model::load::{Arrivals, LoadModel, Phases};
 use tare_model::units::Rate;
 use tare_model::{ByteSize, Span};
-use tare_workload::{
-    Driven, DriverSite, Prepared, SameClock, Schedule, SetupSite, WorkSite, Workload, WorkloadError, registry,
-};
+use tare_workload::{Driven, DriverSite, Prepared, SameClock, Schedule, WorkSite, Workload, WorkloadError, registry};
 
-const GUEST: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 97, 0, 2));
 const TWO: LoadModel = LoadModel::Closed { clients: 2, think_time: Span::ZERO };
 const SIZE: GuestSize = GuestSize { cpus: 1, memory: ByteSize(768 << 20) };
 
@@ -42,25 +35,7 @@ fn made(mut parameters: Value, load: &LoadModel) -> Box<dyn Workload> {
 
 /// The application's data as a platform shows them that shows the gold copy itself.
 fn data(agent: &Agent, workload: &dyn Workload) -> DataPlace {
-    let site = SetupSite {
-        here: agent.link(),
-        client: agent.link(),
-        cache: Path::new("/nowhere"),
-        size: SIZE,
-        guests: 1,
-        instances: 1,
-        timeout: TIMEOUT,
-        note: &|_| (),
-    };
-    let data = workload.set_up_once(&site).unwrap().guest(0).cloned().unwrap();
-    assert!(data.shared && data.size.0 > 64 << 20, "{data:?}");
-    DataPlace {
-        path: data.gold.display().to_string(),
-        storage: "directory of a test".into(),
-        on_host: Some(data.gold),
-        restore_s: 0.0,
-        restored_by: "shown".into(),
-    }
+    common::shown_by(workload, &setup_site(agent, Path::new("/nowhere"), SIZE, &|_| ()))
 }
 
 fn work_site<'a>(
@@ -69,25 +44,7 @@ fn work_site<'a>(
     data: Option<&'a DataPlace>,
     load: LoadModel,
 ) -> WorkSite<'a> {
-    WorkSite {
-        guest: agent.link(),
-        guest_address: GUEST,
-        guest_listen: GUEST,
-        client: agent.link(),
-        client_clock: &SameClock,
-        drivers,
-        index: 0,
-        size: SIZE,
-        data,
-        load,
-        rate_per_s: None,
-        merge: false,
-        timeout: TIMEOUT,
-        client_address: None,
-        instances: 1,
-        commands: None,
-        services: None,
-    }
+    common::work_site(agent, drivers, data, SIZE, load)
 }
 
 fn driver(agent: &Agent) -> [DriverSite<'_>; 1] {
@@ -107,10 +64,7 @@ fn drive(
         ramp_down: Span::from_millis(100),
     };
     let schedule = Schedule { phases, start_at_ns: 0, seed: u64::MAX, interval_ns: 100_000_000 };
-    prepared.connect(site, &schedule)?;
-    let mut driven = prepared.drive(site, &schedule)?;
-    let wrong = prepared.verify(site, &mut driven)?;
-    Ok((driven, wrong))
+    common::drive(site, prepared, &schedule)
 }
 
 /// The process whose command line has that word.

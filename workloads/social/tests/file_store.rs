@@ -1,5 +1,4 @@
 //! The file store over sockets: computed and uploaded files, the geocoder, its counts, and clients that mean no good.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
 use std::fs;
 use std::io::{Read, Write};

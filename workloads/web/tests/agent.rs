@@ -1,15 +1,12 @@
 //! Users of a web site against servers of the tests' own: right answers are counted, faults are reported by kind.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
-mod common;
-#[path = "common/web.rs"]
-mod sites;
+use crate::common::web as sites;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use common::{closed, open, phases, run, steady};
+use crate::common::{closed, open, phases, run, steady};
 use sites::*;
 use tare_driver::web::spec::{Body, Embedded, WebDone, WebDrive};
 use tare_driver::{DriverError, drive as driver};

@@ -1,5 +1,4 @@
 //! Sites of the tests' own, and servers for them: a thread a connection.
-#![allow(dead_code)]
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};

@@ -1,16 +1,13 @@
 //! Users of the social application against one of the tests' own: right answers are counted, faults are reported by kind.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
-mod common;
-#[path = "common/social.rs"]
-mod fake;
+use crate::common::social as fake;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{closed, open, phases, run, steady};
+use crate::common::{closed, open, phases, run, steady};
 use fake::*;
 use tare_driver::social::spec::{InstanceDone, Operation, SocialDone, SocialDrive};
 use tare_driver::{DriverError, drive as driver};

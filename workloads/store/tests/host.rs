@@ -1,8 +1,5 @@
 //! The workload `store` for real: a gold copy, a server on a copy of it, drivers, and the count afterwards; all by an agent
 //! that is alone in a network of its own.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
-
-mod common;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
@@ -10,7 +7,7 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use common::{Agent, TIMEOUT, agent, missing};
+use crate::common::{self, Agent, GUEST, TIMEOUT, agent, missing};
 use serde_json::{Value, json};
 use tare_model::guest::{DataPlace, GuestSize};
 use tare_model::load::{LoadModel, Phases};
@@ -20,7 +17,6 @@ use tare_workload::{Driven, DriverSite, SameClock, Schedule, SetupSite, WorkSite
 
 const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// An address at which the server knows nobody without a password.
-const GUEST: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 97, 0, 2));
 const LOAD: LoadModel = LoadModel::Closed { clients: 3, think_time: Span::ZERO };
 const SIZE: GuestSize = GuestSize { cpus: 1, memory: ByteSize(256 << 20) };
 
@@ -75,16 +71,7 @@ fn set_up_once(agent: &Agent, workload: &dyn Workload, place: &Path) -> (Vec<Str
 }
 
 fn setup_site<'a>(agent: &'a Agent, cache: &'a Path, note: &'a (dyn Fn(&str) + Sync)) -> SetupSite<'a> {
-    SetupSite {
-        here: agent.link(),
-        client: agent.link(),
-        cache,
-        size: SIZE,
-        guests: 1,
-        instances: 1,
-        timeout: TIMEOUT,
-        note,
-    }
+    common::setup_site(agent, cache, SIZE, note)
 }
 
 /// A trial on a copy of the gold copy; `meddle` comes between the load and the count. What was measured, and what was
@@ -119,25 +106,8 @@ fn schedule(steady: Duration) -> Schedule {
 }
 
 fn work_site<'a>(agent: &'a Agent, drivers: &'a [DriverSite<'a>], data: Option<&'a DataPlace>) -> WorkSite<'a> {
-    WorkSite {
-        guest: agent.link(),
-        guest_address: if data.is_some() { GUEST } else { LOCAL },
-        guest_listen: GUEST,
-        client: agent.link(),
-        client_clock: &SameClock,
-        drivers,
-        index: 0,
-        size: SIZE,
-        data,
-        load: LOAD,
-        timeout: TIMEOUT,
-        merge: false,
-        rate_per_s: None,
-        client_address: None,
-        instances: 1,
-        commands: None,
-        services: None,
-    }
+    let guest_address = if data.is_some() { GUEST } else { LOCAL };
+    WorkSite { guest_address, ..common::work_site(agent, drivers, data, SIZE, LOAD) }
 }
 
 /// A copy of the gold copy, as a platform restores one.

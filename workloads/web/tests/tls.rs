@@ -1,16 +1,13 @@
 //! TLS of web sessions against a server with a certificate of the test's own.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
-mod common;
-#[path = "common/web.rs"]
-mod sites;
+use crate::common::web as sites;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread;
 
-use common::{closed, run, steady};
+use crate::common::{closed, run, steady};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use sha2::{Digest, Sha256};

@@ -1,5 +1,4 @@
 //! The simulated backend over sockets: kept connections, its counts, and that one connection does not hold up another.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpStream};

@@ -1,16 +1,11 @@
 //! The store in a real server: filled, counted, searched, bought from.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
-
-mod common {
-    pub mod postgres;
-}
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use common::postgres::{self, Postgres};
+use crate::common::postgres::{self, Postgres};
 use tare_driver::pg::Connection;
 use tare_driver::store;
 use tare_driver::store::data::Source;

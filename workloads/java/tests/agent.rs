@@ -1,7 +1,4 @@
 //! The driver of the Java application: against one that is played, good and bad, and against the real one where it is built.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
-
-mod common;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -12,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{LOOPBACK, closed, open, phases, run, spec, steady};
+use crate::common::{LOOPBACK, closed, open, phases, run, spec, steady};
 use tare_driver::java::spec::JavaDrive;
 use tare_driver::{DriverError, JavaFault, drive};
 use tare_model::Span;

@@ -1,12 +1,9 @@
 //! Several instances of the social application in one guest, run for real: checked, held at a share of the CPU, sized, and faults
 //! reported.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
-
-use std::path::{Path, PathBuf};
-
-use common::{expect_code, is_root, left_by_runs_into, outcomes, run, stderr, stdout, write_study};
+use crate::common::{
+    cache, expect_code, findings, is_root, left_by_runs_into, outcomes, ran, run, stderr, stdout, write_study,
+};
 use serde_json::Value;
 
 /// Tells what is missing.
@@ -14,7 +11,7 @@ fn is_possible() -> bool {
     if !is_root() {
         return false;
     }
-    let cache = std::env::var_os("TARE_CACHE").map_or_else(|| PathBuf::from("/var/cache/tare"), PathBuf::from);
+    let cache = cache();
     let there = cache.join("bundle/social/runtime/bin/java").exists();
     if !there {
         tare_testkit::skipped("no social application for guests: `make build` makes it");
@@ -62,17 +59,6 @@ fn case(id: &str, instances: u32, clients: u32, more: &str) -> String {
         "[cases.{id}]\nworkload = \"social\"\ninstances = {instances}\nload = {{ closed = {{ clients = {clients} }} }}\n\
          parameters = {HASTY}\n{more}\n\n"
     )
-}
-
-fn ran(folder: &Path, text: &str) -> (PathBuf, std::process::Output) {
-    let study = write_study(folder, text);
-    let out = folder.join("run");
-    let output = run(&["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]);
-    (out, output)
-}
-
-fn findings(out: &Path) -> Value {
-    serde_json::from_slice(&std::fs::read(out.join("findings.json")).unwrap()).unwrap()
 }
 
 /// The account of an arm in a case.

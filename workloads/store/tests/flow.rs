@@ -1,18 +1,14 @@
 //! The order flow against a real server: what the driver says it did is what the database holds.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
-#[path = "common/postgres.rs"]
-mod postgres;
+use crate::common::postgres;
 
-mod common;
-#[path = "common/cutter.rs"]
-mod cutter;
+use crate::common::cutter;
 
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use common::{closed, open, phases, run, spec, steady};
+use crate::common::{closed, open, phases, run, spec, steady};
 use cutter::Cutter;
 use tare_driver::pg::Connection;
 use tare_driver::store::spec::{StoreCount, StoreCounts, StoreDone, StoreDrive, StoreLoad, StoreSize, StoreStatements};

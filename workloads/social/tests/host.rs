@@ -1,14 +1,11 @@
 //! The social workload for real: PostgreSQL with a database for each instance, the file store, instances in Java virtual machines, users of each;
 //! all by agents that are in one network of their own.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
-mod common;
-
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Agent, TIMEOUT, agent, missing};
+use crate::common::{self, Agent, GUEST, TIMEOUT, agent, missing, setup_site, shown};
 use serde_json::{Value, json};
 use tare_model::guest::{DataPlace, GuestData, GuestSize};
 use tare_model::load::{LoadModel, Phases};
@@ -19,7 +16,6 @@ use tare_workload::{
     WorkloadError, registry,
 };
 
-const GUEST: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 97, 0, 2));
 const SIZE: GuestSize = GuestSize { cpus: 1, memory: ByteSize(2 << 30) };
 
 const fn users(clients: u32) -> LoadModel {
@@ -63,26 +59,8 @@ fn place() -> tempfile::TempDir {
 }
 
 fn data(agent: &Agent, workload: &dyn Workload, cache: &Path, instances: u32) -> Result<Data, WorkloadError> {
-    workload.set_up_once(&SetupSite {
-        here: agent.link(),
-        client: agent.link(),
-        cache,
-        size: SIZE,
-        guests: 1,
-        instances,
-        timeout: TIMEOUT,
-        note: &|text| println!("{text}"),
-    })
-}
-
-fn shown(data: &GuestData) -> DataPlace {
-    DataPlace {
-        path: data.gold.display().to_string(),
-        storage: "directory of a test".into(),
-        on_host: Some(data.gold.clone()),
-        restore_s: 0.0,
-        restored_by: "shown".into(),
-    }
+    let note = |text: &str| println!("{text}");
+    workload.set_up_once(&SetupSite { instances, ..setup_site(agent, cache, SIZE, &note) })
 }
 
 /// A copy of the gold copy, as a platform restores one.
@@ -119,23 +97,10 @@ impl Bench {
         let drivers = [DriverSite { client: self.agent.link(), clock: &SameClock }];
         let services = ServicesSite { link: self.agent.link(), address: GUEST, data: Some(&self.services) };
         act(&WorkSite {
-            guest: self.agent.link(),
-            guest_address: GUEST,
-            guest_listen: GUEST,
-            client: self.agent.link(),
-            client_clock: &SameClock,
-            drivers: &drivers,
-            index: 0,
-            size: SIZE,
-            data: Some(&self.guest),
-            load: users(clients),
-            rate_per_s: None,
-            merge: false,
-            timeout: TIMEOUT,
             client_address: Some(GUEST),
             instances: self.instances,
-            commands: None,
             services: Some(services),
+            ..common::work_site(&self.agent, &drivers, Some(&self.guest), SIZE, users(clients))
         })
     }
 

@@ -1,15 +1,12 @@
 //! Coordinated omission: a server that stalls for 1 s in 10, and users who come a thousand a second whatever it does. A tenth of
 //! them come in the stall and wait for what is left of it, 0 to 1 s: the 99th percentile of all is 900 ms.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
-mod common;
-#[path = "common/web.rs"]
-mod sites;
+use crate::common::web as sites;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use common::{open, phases, run};
+use crate::common::{open, phases, run};
 use sites::*;
 use tare_driver::clock::{now_ns, sleep_until};
 use tare_driver::web::spec::{Body, WebDrive};

@@ -1,15 +1,14 @@
 //! Order entry run for real: a database for every guest, restored, driven, counted and reported.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
+use std::path::Path;
 
-use std::path::{Path, PathBuf};
-
-use common::{CONTAINER, expect_code, is_root, left_by_runs_into, outcomes, run, stderr, stdout, write_study};
+use crate::common::{
+    CONTAINER, cache, expect_code, findings, is_root, left_by_runs_into, outcomes, ran, stderr, stdout,
+};
 
 /// Where a PostgreSQL for guests is, as a study names it; tells what is missing.
 fn postgres() -> Option<String> {
-    let cache = std::env::var_os("TARE_CACHE").map_or_else(|| PathBuf::from("/var/cache/tare"), PathBuf::from);
+    let cache = cache();
     let fetched = |entry: std::fs::DirEntry| entry.path().join("bin/postgres").exists();
     if std::fs::read_dir(cache.join("bundle")).into_iter().flatten().flatten().any(fetched) {
         return Some("embedded".into());
@@ -63,13 +62,6 @@ fn number(out: &Path, query: &str) -> f64 {
     results.query_row(query, [], |row| row.get(0)).unwrap()
 }
 
-fn ran(folder: &Path, text: &str) -> (PathBuf, std::process::Output) {
-    let study = write_study(folder, text);
-    let out = folder.join("run");
-    let output = run(&["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]);
-    (out, output)
-}
-
 #[test]
 fn two_guests_with_two_drivers_each_are_restored_driven_counted_and_reported() {
     let Some(postgres) = is_root().then(postgres).flatten() else { return };
@@ -79,8 +71,7 @@ fn two_guests_with_two_drivers_each_are_restored_driven_counted_and_reported() {
     assert_eq!(outcomes(&out), vec!["completed"; 4], "the database was counted and agreed");
     let rate = number(&out, "SELECT min(value) FROM metrics WHERE metric = 'orders_per_minute'");
     assert!(rate > 0.0, "{rate}");
-    let findings: serde_json::Value =
-        serde_json::from_slice(&std::fs::read(out.join("findings.json")).unwrap()).unwrap();
+    let findings = findings(&out);
     let case = &findings["cases"][0];
     let parts = case["parts"][0]["parts"].as_array().unwrap();
     let drivers = parts.iter().filter(|part| !part["driver"].is_null()).count();
@@ -165,8 +156,7 @@ fn durability_that_is_switched_off_stands_at_the_top_of_the_report() {
     let folder = tempfile::tempdir().unwrap();
     let (out, output) = ran(folder.path(), &study(&postgres, "", 1, ", settings = { fsync = \"off\" }"));
     expect_code(&output, 0);
-    let findings: serde_json::Value =
-        serde_json::from_slice(&std::fs::read(out.join("findings.json")).unwrap()).unwrap();
+    let findings = findings(&out);
     let warnings = findings["warnings"].as_array().unwrap();
     assert!(warnings.iter().any(|warning| warning.as_str().unwrap().contains("fsync")), "{warnings:?}");
     assert!(stdout(&output).contains("fsync"), "{}", stdout(&output));

@@ -1,16 +1,11 @@
 //! The database of the social application in a real server: filled, whole, the same on any number of connections, refused, cancelled.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
-
-mod common {
-    pub mod postgres;
-}
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use common::postgres::{self, Postgres};
+use crate::common::postgres::{self, Postgres};
 use tare_driver::pg::Connection;
 use tare_driver::social;
 use tare_driver::social::contents::{event_title, person_name};

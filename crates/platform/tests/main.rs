@@ -1,0 +1,13 @@
+//! Platforms on this host, started for real.
+//!
+//! `cargo xtask test platform/` runs each module in a process of its own.
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
+mod common;
+mod containers;
+mod libvirt;
+mod machines;
+mod platforms;
+mod remote;
+mod stores;
+mod volumes;

@@ -1,0 +1,14 @@
+//! Reports of made-up findings.
+//!
+//! `cargo xtask test report/` runs each module in a process of its own.
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
+mod contents;
+mod density;
+mod fixture;
+mod instances;
+mod outputs;
+mod page;
+mod serving;
+mod store;
+mod tiles;

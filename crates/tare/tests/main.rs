@@ -1,0 +1,32 @@
+//! `tare` as a program, from the command line to what it prints, writes and leaves.
+//!
+//! `cargo xtask test tare/` runs each module in a process of its own.
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
+
+mod again;
+mod browser;
+mod cli;
+mod common;
+mod confined;
+mod density;
+mod hostile;
+mod hostile_input;
+mod import;
+mod ksm;
+mod poor_hosts;
+mod reader;
+mod readme;
+mod reaper;
+mod remote;
+mod run;
+mod said;
+mod secrets;
+mod size;
+#[path = "../../../workloads/social/tests/run.rs"]
+mod social;
+mod storage;
+#[path = "../../../workloads/store/tests/run.rs"]
+mod store;
+mod survive;
+#[path = "../../../workloads/web/tests/run.rs"]
+mod web;
