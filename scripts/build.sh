@@ -6,7 +6,9 @@ cd "$(dirname "$0")/.."
 target_dir=${CARGO_TARGET_DIR:-target}
 machine=$(uname -m)
 
-cargo build --release --package tare
+# Beside the agent: each of the two ends with a program that one CPU alone can link.
+cargo build --release --package tare &
+tare=$!
 
 # Linked against musl where that target is installed, else statically against glibc: the agent resolves no names
 # and loads no modules, so nothing is lost. Naming the target also keeps these flags from build scripts.
@@ -15,7 +17,10 @@ if [[ ! -d $(rustc --print sysroot)/lib/rustlib/$target ]]; then
     target=$machine-unknown-linux-gnu
     export RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static"
 fi
-cargo build --profile agent --target "$target" --package tare-agent
+code=0
+cargo build --profile agent --target "$target" --package tare-agent || code=$?
+wait "$tare" || code=$?
+((code == 0)) || exit "$code"
 
 built=$target_dir/$target/agent/tare-agent
 if LC_ALL=C readelf --program-headers "$built" | grep -q INTERP; then
