@@ -1,4 +1,4 @@
-//! Lists the workloads' tests of whole trials (`workloads/X/tests/trial.rs`) for `tests/workloads.rs`, so that a workload need not be named
+//! Lists the workloads' tests of whole trials (`workloads/X/tests/trial.rs`) for `tests/main.rs`, so that a workload need not be named
 //! there.
 
 use std::fmt::Write as _;

@@ -22,11 +22,8 @@ mod run;
 mod said;
 mod secrets;
 mod size;
-#[path = "../../../workloads/social/tests/run.rs"]
-mod social;
 mod storage;
-#[path = "../../../workloads/store/tests/run.rs"]
-mod store;
 mod survive;
-#[path = "../../../workloads/web/tests/run.rs"]
-mod web;
+
+// The workloads' tests of whole trials, one module a workload: `workloads/X/tests/trial.rs`.
+include!(concat!(env!("OUT_DIR"), "/workloads.rs"));

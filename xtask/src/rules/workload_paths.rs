@@ -4,7 +4,8 @@
 //! tests and in these crates: a path through the module of such a part, from the root of its crate (`crate::store::...`) or from the
 //! list of workloads (`workloads::store::...`).
 //!
-//! A workload's tests are compiled where a `#[path]` names them: one that nothing names would be lost without a word.
+//! A workload's tests are compiled where a `#[path]` names them, in the workload's own folder or in a crate: one that nothing names
+//! would be lost without a word. `tests/trial.rs` needs no name: `crates/tare/build.rs` finds it.
 
 use std::collections::BTreeSet;
 
@@ -13,14 +14,20 @@ use crate::house::House;
 use crate::source::Source;
 use crate::tree::Tree;
 
+/// Tests of a workload that a build script finds.
+const FOUND: &str = "/tests/trial.rs";
+
 pub fn check(tree: &Tree, house: &House, findings: &mut Findings) {
     let folder = format!("{}/", house.workloads.folder);
     let of_workload =
         |path: &str| path.strip_prefix(&folder)?.split_once('/').map(|(_, rest)| rest.starts_with("tests/"));
-    for test in tree.rust().filter(|file| of_workload(&file.path) == Some(true)) {
-        let path = format!("../{}\"", test.path);
-        if !tree.rust().any(|file| file.source.tokens.iter().any(|token| token.text.ends_with(&path))) {
-            findings.add(&test.path, 0, "is compiled nowhere: name it by a #[path] in the tests of a crate");
+    for test in tree.rust().filter(|file| of_workload(&file.path) == Some(true) && !file.path.ends_with(FOUND)) {
+        if !is_named(tree, &test.path) {
+            findings.add(
+                &test.path,
+                0,
+                "is compiled nowhere: name it by a #[path] in its workload, or in the tests of a crate",
+            );
         }
     }
     for (part, its_crate) in &house.workloads.parts {
@@ -53,6 +60,17 @@ pub fn check(tree: &Tree, house: &House, findings: &mut Findings) {
     }
 }
 
+/// Whether some file names this one: by its whole path, or from a folder of the same workload.
+fn is_named(tree: &Tree, test: &str) -> bool {
+    let (workload, name) = test.split_once("/tests/").unwrap_or((test, ""));
+    let (from_afar, from_beside) = (format!("../{test}\""), format!("../tests/{name}\""));
+    tree.rust().any(|file| {
+        let beside = file.path.strip_prefix(workload).is_some_and(|rest| rest.starts_with('/'));
+        let names = |text: &str| text.ends_with(&from_afar) || beside && text.ends_with(&from_beside);
+        file.source.tokens.iter().any(|token| names(&token.text))
+    })
+}
+
 /// Whether the word at `at` is a module right below the crate or the list of workloads, on the way to something.
 fn is_path(source: &Source, at: usize) -> bool {
     let before = |back: usize| source.text(at.checked_sub(back));
@@ -70,7 +88,10 @@ mod tests {
         let exempt = vec!["crates/workload/src/workloads.rs".to_owned()];
         let parts = [("host", "crates/workload/"), ("agent", "crates/driver/")];
         let parts = parts.map(|(part, its_crate)| (part.to_owned(), its_crate.to_owned())).into();
-        House { workloads: Workloads { folder: "workloads".into(), parts, exempt, ..Workloads::default() }, ..House::default() }
+        House {
+            workloads: Workloads { folder: "workloads".into(), parts, exempt, ..Workloads::default() },
+            ..House::default()
+        }
     }
 
     fn check_at(path: &str, text: &str) -> Vec<String> {
