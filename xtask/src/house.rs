@@ -1,6 +1,6 @@
 //! The house rules as data: `xtask/house.toml`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -21,9 +21,6 @@ pub struct House {
     pub platforms: Platforms,
     /// Where the workloads are.
     pub workloads: Workloads,
-    /// Circles of modules that are still there.
-    #[serde(default)]
-    pub module_circles: Vec<ModuleCircle>,
     /// How long a file may be.
     pub sizes: Sizes,
     /// Where `unsafe` may be.
@@ -102,17 +99,6 @@ pub struct Everyday {
     pub module: bool,
     /// An identifier that is the word in camel case: `Native`.
     pub type_name: bool,
-}
-
-/// Modules of a crate that all use each other, directly or over others.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ModuleCircle {
-    /// The crate's folder.
-    #[serde(rename = "crate")]
-    pub of: String,
-    /// The modules: files or folders directly below `src`.
-    pub modules: BTreeSet<String>,
 }
 
 /// Limits in lines; comments and blank lines count, for they too have to be read.

@@ -3,7 +3,8 @@
 use statrs::distribution::{Binomial, DiscreteCDF};
 use tare_model::findings::Estimate;
 
-use crate::rank::{self, Located};
+use crate::located::Located;
+use crate::rank;
 use crate::student;
 
 /// Error probability of every interval.

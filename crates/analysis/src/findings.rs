@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use tare_model::cpu_target::CpuSearch;
-use tare_model::environment::Environment;
 use tare_model::findings::{
     Answer, ArmCapacity, ArmEstimate, ArmObjective, ArmParity, ArmParts, ArmRequests, ArmResources, ArmSteps,
     CaseFindings, Comparison, FINDINGS_SCHEMA, Findings, FlaggedTrial, MetricFindings, NotCompleted, RunSummary,
@@ -14,31 +13,16 @@ use tare_model::metric::{MetricSpec, Unit, common};
 use tare_model::plan::Plan;
 use tare_model::study::{Arm, Case, CaseLoad};
 use tare_model::trial::{Outcome, TrialRecord};
-use tare_record::RunFacts;
 
 use crate::comparison::{Paired, floor_of};
 use crate::distribution::{self, completed};
 use crate::grouped::Figures;
+use crate::run::Run;
 use crate::unsafety::Unsafe;
 use crate::{
     account, across, audit, capacity, consolidation, cpu, density, estimate, flags, marked, method, objective, offered,
     parts, requests, resources, score, series, sizing, steady, steps,
 };
-
-/// Everything that findings are made from.
-#[derive(Debug, Clone, Copy)]
-pub struct Run<'a> {
-    /// Who ran it and how far it came.
-    pub facts: &'a RunFacts,
-    /// The plan.
-    pub plan: &'a Plan,
-    /// The host.
-    pub environment: &'a Environment,
-    /// The trials that are stored, in any order.
-    pub trials: &'a [TrialRecord],
-    /// What is wrong with the folder, each in a sentence.
-    pub problems: &'a [String],
-}
 
 /// Makes the findings: the same input gives the same output, whatever the order of trials.
 pub fn findings(run: &Run<'_>) -> Findings {

@@ -6,7 +6,7 @@ use tare_model::study::{Case, CaseLoad};
 use tare_model::trial::{Measurement, TrialRecord};
 
 use crate::distribution::completed;
-use crate::findings::Run;
+use crate::run::Run;
 
 /// The load of a case whose trials all have the same: clients, or arrivals a second. A share of another case's capacity is that of
 /// the median over the baseline's completed trials, as the controller takes it. `None` where trials look for their load themselves.

@@ -1,20 +1,10 @@
 //! Exact rank procedures: the Hodges-Lehmann estimates with the intervals of Wilcoxon and of Mann and Whitney.
 
+use crate::located::Located;
 use crate::student::normal_quantile;
 
 /// Largest sample whose null distribution is counted; beyond it the normal approximation is used.
 const EXACT_MAX: usize = 50;
-
-/// An estimate of location or shift with its interval.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Located {
-    /// The estimate.
-    pub value: f64,
-    /// Ends of the interval; `None` where no interval of the level exists.
-    pub ends: Option<(f64, f64)>,
-    /// Attained level of the interval, or the level asked for when there is none.
-    pub level: f64,
-}
 
 /// Median of a sorted, non-empty slice.
 fn median_of_sorted(sorted: &[f64]) -> f64 {

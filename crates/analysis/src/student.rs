@@ -2,7 +2,7 @@
 
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
-use crate::rank::Located;
+use crate::located::Located;
 
 /// Quantile of the standard normal distribution.
 pub(crate) fn normal_quantile(p: f64) -> f64 {

@@ -4,7 +4,7 @@ use tare_model::drive::{DriveResult, DriveSpec};
 use tare_model::load::LoadModel;
 
 use crate::control::{Breaker, Control, Meter};
-use crate::drive::{Course, GRACE_CLOSED_NS, GRACE_NS};
+use crate::course::{Course, GRACE_CLOSED_NS, GRACE_NS};
 use crate::operation::{Operation, Worker};
 use crate::supervise::Watch;
 use crate::tally::{Shared, Tally};

@@ -1,21 +1,17 @@
 //! A run of a driver: prepares it, goes through the phases, returns what was measured.
 
-use std::fmt::Debug;
-use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 
 use tare_model::drive::{DriveInterval, DriveResult, DriveSpec};
 use tare_model::load::{LoadModel, Phases};
 
 use crate::clock::{now_ns, tighten_timers};
+use crate::course::{Course, Drive};
 use crate::timeline::Timeline;
 use crate::{DriverError, registry};
 
-/// How long after the end of the load a closed loop waits for answers still due.
-pub const GRACE_CLOSED_NS: u64 = 1_000_000_000;
-/// How long after the end of the load an open loop drains what was due in the measured window, a bulk
-/// stream flushes and settles its count, and an order in a store, which may have to be tried again, comes to its end.
-pub const GRACE_NS: u64 = 5_000_000_000;
+pub use crate::course::{GRACE_CLOSED_NS, GRACE_NS};
+
 /// Connects, runs at `spec.start_at_ns` and returns what was measured; see [`Prepared::run`].
 ///
 /// # Errors
@@ -26,23 +22,6 @@ pub fn run(
     cancel: &AtomicBool,
 ) -> Result<DriveResult, DriverError> {
     prepare(spec, cancel)?.run(spec.start_at_ns, progress, cancel)
-}
-
-/// What drives one kind of load. It is made connected: its servers have answered.
-pub(crate) trait Drive: Debug + Send {
-    /// Goes through the phases.
-    fn run(self: Box<Self>, course: Course<'_>) -> Result<DriveResult, DriverError>;
-}
-
-/// What a run goes by; [`Prepared::run`] has the rest.
-#[derive(Clone, Copy)]
-pub(crate) struct Course<'a> {
-    /// The phases.
-    pub timeline: Timeline,
-    /// Is called at the end of every interval.
-    pub progress: &'a dyn Fn(DriveInterval),
-    /// Ends the run when it is set.
-    pub cancel: &'a AtomicBool,
 }
 
 /// A driver whose connections are open and whose servers have answered.
@@ -81,12 +60,6 @@ fn check(spec: &DriveSpec) -> Result<(), DriverError> {
         return Err(DriverError::invalid(format!("its arrival rate is {rate}"), "give a rate above zero"));
     }
     Ok(())
-}
-
-/// The first server, which all kinds of load but one need.
-pub(crate) fn first_target(spec: &DriveSpec) -> Result<SocketAddr, DriverError> {
-    let first = spec.targets.first().copied();
-    first.ok_or_else(|| DriverError::invalid("it has no server to drive", "name at least one target"))
 }
 
 impl Prepared {

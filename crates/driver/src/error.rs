@@ -36,34 +36,9 @@ pub enum DriverError {
         /// What the kernel said.
         source: io::Error,
     },
-    /// A database could not be used.
-    #[error("the store in {server} cannot be driven: {source}")]
-    Database {
-        /// The server, without the password.
-        server: String,
-        /// What it or the network said, with the remedy where there is one.
-        source: crate::pg::PgError,
-    },
-    /// A Java application did not do what it was asked.
-    #[error("the application at {target} {fault}; it was last asked `{asked}`; {}", fault.remedy())]
-    Java {
-        /// The application's address.
-        target: SocketAddr,
-        /// What it was asked last.
-        asked: String,
-        /// What it did.
-        fault: crate::JavaFault,
-    },
-    /// A web server does not answer as it must.
-    #[error("the web server at {target} cannot be driven: {what}; {remedy}")]
-    Web {
-        /// The server's address.
-        target: SocketAddr,
-        /// What it did.
-        what: String,
-        /// What to do.
-        remedy: &'static str,
-    },
+    /// The application in the guest cannot be driven. Its workload has the type of the error.
+    #[error(transparent)]
+    Application(Box<dyn std::error::Error + Send + Sync>),
     /// Something answers at the address, but it is no server of tare's.
     #[error("{target} is not a server of this tare: {got}; check which program listens there")]
     NotOurs {
@@ -133,6 +108,10 @@ pub enum DriverError {
 }
 
 impl DriverError {
+    pub(crate) fn application(error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::Application(Box::new(error))
+    }
+
     pub(crate) fn invalid(what: impl Into<String>, remedy: &'static str) -> Self {
         Self::Invalid { what: what.into(), remedy }
     }

@@ -8,7 +8,7 @@ use tare_model::load::LoadModel;
 
 use crate::backlog::Backlog;
 use crate::clock::{now_ns, sleep_until};
-use crate::drive::GRACE_NS;
+use crate::course::GRACE_NS;
 use crate::operation::{Done, Operation, Worker};
 use crate::schedule::{Dealer, Schedule};
 use crate::tally::Tally;

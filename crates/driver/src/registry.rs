@@ -1,70 +1,17 @@
 //! Who does what the tool asks of an agent: drivers, servers and calls by their kind.
 //!
-//! The tool's part and the agent's part of a workload agree on a [`Task`]; nothing between them knows what it is.
+//! The tool's part and the agent's part of a workload agree on a [`Task`](tare_model::packed::Task); nothing between them knows what it is.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
 
 use tare_model::drive::DriveSpec;
-use tare_model::packed::{Packed, Task, pack_outcome};
+use tare_model::packed::Packed;
 
-use crate::drive::Drive;
-use crate::serve::Server;
+use crate::course::Drive;
+use crate::server::Server;
+use crate::task::Kind;
 use crate::{DriverError, workloads};
-
-/// A task that is to drive load.
-pub(crate) trait Drives: Task {
-    /// Opens every connection and sees each server answer that it serves this load.
-    fn prepare(self, spec: &DriveSpec, cancel: &AtomicBool) -> Result<Box<dyn Drive>, DriverError>;
-}
-
-/// A task that is to serve.
-pub(crate) trait Serves: Task {
-    /// Listens on an address whose port the kernel chooses.
-    fn serve(self, bind: IpAddr) -> Result<Server, DriverError>;
-}
-
-/// A task that is done at once.
-pub(crate) trait Calls: Task {
-    /// Does it. Setting `cancel` ends it early.
-    fn call(self, cancel: &AtomicBool) -> Self::Outcome;
-}
-
-/// What prepares a driver.
-type Prepare = fn(&DriveSpec, &AtomicBool) -> Result<Box<dyn Drive>, DriverError>;
-/// What starts a server.
-type Serve = fn(&Packed, IpAddr) -> Result<Server, DriverError>;
-/// What does a task at once.
-type Call = fn(&Packed, &AtomicBool) -> Result<Vec<u8>, DriverError>;
-
-/// One kind of task, and who does it in the role that it has.
-#[derive(Clone, Copy)]
-pub(crate) struct Kind {
-    name: &'static str,
-    prepare: Option<Prepare>,
-    serve: Option<Serve>,
-    call: Option<Call>,
-}
-
-impl Kind {
-    const fn of<T: Task>() -> Self {
-        Self { name: T::KIND, prepare: None, serve: None, call: None }
-    }
-
-    pub const fn drives<T: Drives>() -> Self {
-        let prepare = |spec: &DriveSpec, cancel: &AtomicBool| spec.task.unpack::<T>()?.prepare(spec, cancel);
-        Self { prepare: Some(prepare), ..Self::of::<T>() }
-    }
-
-    pub const fn serves<T: Serves>() -> Self {
-        Self { serve: Some(|task, bind| task.unpack::<T>()?.serve(bind)), ..Self::of::<T>() }
-    }
-
-    pub const fn calls<T: Calls>() -> Self {
-        let call = |task: &Packed, cancel: &AtomicBool| Ok(pack_outcome::<T>(&task.unpack::<T>()?.call(cancel))?);
-        Self { call: Some(call), ..Self::of::<T>() }
-    }
-}
 
 /// What the kind of a task does in a role.
 fn find<T>(role: &'static str, task: &Packed, part: impl Fn(&Kind) -> Option<T>) -> Result<T, DriverError> {
@@ -73,12 +20,12 @@ fn find<T>(role: &'static str, task: &Packed, part: impl Fn(&Kind) -> Option<T>)
     named.find_map(part).ok_or_else(unknown)
 }
 
-/// See [`Drives::prepare`].
+/// See [`Drives::prepare`](crate::task::Drives::prepare).
 pub(crate) fn prepare(spec: &DriveSpec, cancel: &AtomicBool) -> Result<Box<dyn Drive>, DriverError> {
     find("driver", &spec.task, |kind| kind.prepare)?(spec, cancel)
 }
 
-/// See [`Serves::serve`].
+/// See [`Serves::serve`](crate::task::Serves::serve).
 pub(crate) fn serve(task: &Packed, bind: IpAddr) -> Result<Server, DriverError> {
     find("server", task, |kind| kind.serve)?(task, bind)
 }
@@ -89,11 +36,6 @@ pub(crate) fn serve(task: &Packed, bind: IpAddr) -> Result<Server, DriverError> 
 /// When nobody here does such a task, or its bytes are none.
 pub fn call(task: &Packed, cancel: &AtomicBool) -> Result<Vec<u8>, DriverError> {
     find("call", task, |kind| kind.call)?(task, cancel)
-}
-
-/// Where a server listens: the kernel chooses the port.
-pub(crate) const fn any_port(bind: IpAddr) -> SocketAddr {
-    SocketAddr::new(bind, 0)
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use crate::error::reason_of;
 use crate::net;
 use crate::payload::stamp_len;
 use crate::protocol::{HELLO_LEN, Hello, Purpose};
-use crate::serve::Shared;
 use crate::serve_rr::Sizes;
+use crate::server::Shared;
 use rustix::net::SendFlags;
 
 /// Threads that accept: enough that one waiting for a request does not leave a CPU idle, few enough that a

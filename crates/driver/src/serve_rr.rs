@@ -9,7 +9,7 @@ use crate::error::reason_of;
 use crate::net;
 use crate::payload::stamp_len;
 use crate::protocol::{HELLO_LEN, Hello, Purpose, Reply};
-use crate::serve::{HELLO_TIMEOUT, Shared};
+use crate::server::{HELLO_TIMEOUT, Shared};
 
 /// What is served.
 #[derive(Debug, Clone, Copy)]

@@ -10,8 +10,8 @@ use crate::clock::now_ns;
 use crate::error::reason_of;
 use crate::net;
 use crate::protocol::{GO, Purpose, Reply, closing};
-use crate::serve::Shared;
 use crate::serve_rr::welcome;
+use crate::server::Shared;
 use crate::stream::stop_requested;
 
 /// How often a sending server looks whether it has been asked to stop; a look costs a system call.

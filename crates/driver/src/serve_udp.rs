@@ -15,8 +15,8 @@ use crate::error::reason_of;
 use crate::net;
 use crate::payload::stamp_len;
 use crate::protocol::{GOODBYE, HELLO_LEN, Hello, Purpose};
-use crate::serve::Shared;
 use crate::serve_rr::Sizes;
+use crate::server::Shared;
 
 /// How often the welcoming thread looks whether the server stops, where shutting its socket does not wake it.
 const LOOK: Duration = Duration::from_millis(100);

@@ -6,7 +6,7 @@ use tare_model::drive::DriveInterval;
 
 use crate::clock::{now_ns, sleep_until};
 use crate::control::{Breaker, Control, Meter};
-use crate::drive::Course;
+use crate::course::Course;
 use crate::open;
 use crate::timeline::Tracker;
 use crate::usage::Usage;

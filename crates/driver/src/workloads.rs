@@ -1,6 +1,6 @@
 //! The workloads' parts in the agent: a module and an entry each. Their folders have all else.
 
-use crate::registry::Kind;
+use crate::task::Kind;
 
 #[path = "../../../workloads/java/agent/mod.rs"]
 pub mod java;

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::Histogram;
+use crate::flag::Flag;
 use crate::load::LoadKind;
 use crate::metric::{Better, MetricSpec, Unit};
+use crate::request_type::RequestType;
 use crate::sample::CpuAccount;
-use crate::trial::{Flag, RequestType};
 
 /// A case that looks for the largest load at which all its objectives are met. One trial is one such search; each load is
 /// tried in a fresh instance.

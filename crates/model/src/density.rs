@@ -8,7 +8,7 @@ use crate::Histogram;
 use crate::guest::GuestSize;
 use crate::merging::{MergeCounters, SavedFrom};
 use crate::metric::{Better, MetricSpec, Unit};
-use crate::trial::Part;
+use crate::part::Part;
 use crate::units::{ByteSize, Span};
 
 /// A case that adds guests to one instance until the host carries no more. One trial is one such scale-up.

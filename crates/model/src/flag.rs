@@ -1,4 +1,15 @@
-//! Kinds of flags that more than one crate knows ([`crate::trial::Flag::kind`]).
+//! Flags of trials, and the kinds of them that more than one crate knows.
+
+use serde::{Deserialize, Serialize};
+
+/// Something about a trial that a reader must know when trusting it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Flag {
+    /// Short name: `steal`, `drops`, `lost-samples`, `not-steady`, `parity`, `driver-starved`, `server-errors`.
+    pub kind: String,
+    /// What was seen, with the figure and the limit.
+    pub detail: String,
+}
 
 /// What was acknowledged may be lost under the settings of the trial.
 pub const UNSAFE: &str = "unsafe";

@@ -13,6 +13,10 @@ use crate::metric::MetricSpec;
 use crate::plan::PlannedTrial;
 use crate::sample::{CpuAccount, Sample};
 
+pub use crate::flag::Flag;
+pub use crate::part::Part;
+pub use crate::request_type::RequestType;
+
 /// The phase of a trial in which something happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -115,59 +119,6 @@ pub struct Measurement {
     pub cpu_search: Option<CpuSearch>,
 }
 
-/// Requests of one type in a measured window, and how they were served.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct RequestType {
-    /// Name, unique in the workload, such as `login`.
-    pub name: String,
-    /// Requests that were answered or failed. `good`, `tolerable` and `failed` add up to it.
-    pub requests: u64,
-    /// Of which met the bound for good.
-    pub good: u64,
-    /// Of which did not, but met that for tolerable.
-    pub tolerable: u64,
-    /// Of which met neither, or failed.
-    pub failed: u64,
-    /// Of which had a wrong answer or none: each is counted in `failed` as well.
-    pub validation_errors: u64,
-    /// Bytes that came, headers and embedded files counted.
-    pub bytes: u64,
-    /// Sum of the response times from the intended start, seconds. A request that failed without having been waited for, such as
-    /// one that was answered with an error at once, has no time: it counts here with the mean of the others, so that fast errors
-    /// flatter no mean.
-    pub response_s: f64,
-    /// Target share of the type in all requests, 0 to 1, where the workload has one.
-    pub target: Option<f64>,
-    /// Response times, nanoseconds; empty where only their sum is known.
-    pub times: Histogram,
-}
-
-impl RequestType {
-    /// Adds other requests to these, all but their response times by themselves.
-    pub fn add_counts(&mut self, other: &Self) {
-        self.requests += other.requests;
-        self.good += other.good;
-        self.tolerable += other.tolerable;
-        self.failed += other.failed;
-        self.validation_errors += other.validation_errors;
-        self.bytes += other.bytes;
-        self.response_s += other.response_s;
-    }
-}
-
-/// What one guest, or one driver of it, contributed.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Part {
-    /// Which guest, from 1.
-    pub guest: u32,
-    /// Which of the guest's drivers, from 1; `None`: all of them, that is the whole guest.
-    pub driver: Option<u32>,
-    /// Which of the guest's instances of the application, from 1; `None`: all of them.
-    pub instance: Option<u32>,
-    /// Metric ids and values.
-    pub metrics: BTreeMap<String, f64>,
-}
-
 /// A part of an operation that is timed by itself.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Step {
@@ -177,15 +128,6 @@ pub struct Step {
     pub within: bool,
     /// How long it took each time, nanoseconds; one operation may have it several times, or not at all.
     pub times: Histogram,
-}
-
-/// Something about a trial that a reader must know when trusting it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Flag {
-    /// Short name: `steal`, `drops`, `lost-samples`, `not-steady`, `parity`, `driver-starved`, `server-errors`.
-    pub kind: String,
-    /// What was seen, with the figure and the limit.
-    pub detail: String,
 }
 
 /// One trial as it is stored.

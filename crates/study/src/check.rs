@@ -23,14 +23,14 @@ use tare_model::units::Span;
 
 use crate::catalog::{Catalog, CatalogEntry, WorkloadAsked};
 use crate::file;
-use crate::shape::{Shape, check_id};
+use crate::language::shape::{Shape, check_id};
+use crate::language::table::Field;
+use crate::language::tree::Cursor;
 use crate::suggest;
-use crate::table::Field;
-use crate::tree::Cursor;
 use size::Asked;
 
 pub(crate) use beside::{COUNTS_AND_SWITCHES, NOT_BESIDE};
-pub(crate) use memory::{Rule, rules};
+pub(crate) use memory::rules;
 
 /// What is added to the baseline's id for the arm that repeats it.
 const REPLICA_SUFFIX: &str = "-again";

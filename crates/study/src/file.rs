@@ -6,17 +6,15 @@ use tare_model::load::Arrivals;
 use tare_model::merging::HugePages;
 use tare_model::study::{Placement, STUDY_SCHEMA};
 
-use crate::check::Rule;
-use crate::shape::{
-    Algorithm, CpuList, Host, List, LoadNumber, MaxCpu, Name, Named, Objectives, Or, Own, PerSecond, Ratio, Reference,
-    Seed, Size, Sweep, Switch, Text, Time, Whole, WholeTime,
+use crate::language::shape::{
+    Algorithm, CpuList, Host, List, LoadNumber, MAX_CONNECTIONS, MaxCpu, Name, Named, Objectives, Or, Own, PerSecond,
+    Ratio, Reference, Seed, Size, Sweep, Switch, Text, Time, Whole, WholeTime,
 };
-use crate::table::table;
+use crate::language::table::table;
+use crate::merging_rule::Rule;
 
 /// Most measured guests at one time: what the lab's network and a host's memory can take with room to spare.
 pub(crate) const MAX_GUESTS: u32 = 256;
-/// Most connections of one driver: what a client's range of ports allows (16 bits).
-pub(crate) const MAX_CONNECTIONS: u32 = 60_000;
 /// Most pages in one go of merging: 4 GiB, which takes seconds.
 const MOST_PAGES: u32 = 1 << 20;
 /// Milliseconds of a day.
@@ -337,16 +335,16 @@ table! {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::language::shape::Shape;
+    use crate::language::tree::{Cursor, Sink};
     use crate::node::Node;
-    use crate::shape::Shape;
-    use crate::tree::{Cursor, Sink};
 
     macro_rules! wrong_examples {
         ($($table:ident),+) => {{
             let mut wrong = Vec::new();
             $(for field in $table::FIELDS {
                 let text = format!("{} = {}", field.key, field.example);
-                let (node, sink) = (Node::parse(&text).unwrap(), Sink::default());
+                let (node, sink) = (Node::parse(&text).unwrap(), Sink::of::<Study<'_>>());
                 let _ = $table::read(&Cursor::root(&sink, &node));
                 // The other fields of the table are not there.
                 let problems = sink.into_problems(&node, &text).into_iter();

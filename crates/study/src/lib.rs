@@ -12,18 +12,17 @@ mod cpus;
 mod error;
 mod file;
 mod host;
+mod language;
+mod merging_rule;
 mod node;
 mod plan;
 mod redacted;
 mod schema;
 mod select;
-mod shape;
 mod suggest;
 mod sweep;
 mod syntax;
-mod table;
 mod template;
-mod tree;
 mod words;
 
 #[cfg(test)]
@@ -38,6 +37,8 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 use tare_model::study::{CaseLoad, Study};
+
+use language::tree::{Cursor, Sink};
 
 pub use catalog::{Catalog, CatalogEntry, WorkloadAsked};
 pub use error::{Invalid, Problem, StudyError};
@@ -108,9 +109,9 @@ pub fn parse(name: &str, text: &str, catalog: &dyn Catalog) -> Result<LoadedStud
     }
     let invalid = |problems| StudyError::Invalid(Box::new(Invalid::new(name, text, problems)));
     let mut tree = node::Node::parse(text).map_err(invalid)?;
-    let sink = tree::Sink::default();
+    let sink = Sink::of::<file::Study<'_>>();
     sweep::expand(&mut tree, &sink);
-    let study = check::study(&tree::Cursor::root(&sink, &tree), catalog);
+    let study = check::study(&Cursor::root(&sink, &tree), catalog);
     match study {
         Some(study) if sink.is_empty() => Ok(LoadedStudy { study, source: text.to_owned(), reduced: Vec::new() }),
         _ => Err(invalid(sink.into_problems(&tree, text))),

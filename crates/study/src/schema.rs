@@ -7,7 +7,7 @@ use tare_model::units::{ByteSize, Rate, Span};
 use crate::catalog::{Catalog, CatalogEntry};
 use crate::check::{COUNTS_AND_SWITCHES, NOT_BESIDE, rules};
 use crate::file;
-use crate::shape::{Shape, reference};
+use crate::language::shape::{Shape, reference};
 
 /// JSON schema (draft 2020-12) of study files with these platforms and workloads: editors complete and check
 /// with it. It finds what a schema can find; the rest (a baseline that is no arm) is found by [`crate::parse`].

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use tare_model::field::FieldError;
 
+use crate::language::tree::Sink;
 use crate::node::{Entry, Node, Value};
-use crate::tree::Sink;
 
 /// The field of a case.
 const SWEEP: &str = "sweep";

@@ -6,7 +6,7 @@ use tare_model::packed::Task;
 use tare_model::sql::{SqlFailure, SqlRows, SqlServer, SqlSpec};
 use tare_wire::{ExecResult, ExecSpec, Link, Reply, Request, copy_in};
 
-use crate::postgres::refused;
+use crate::sql_refusal::refused;
 use crate::{Failure, WorkSite, WorkloadError};
 
 pub(crate) use crate::unprivileged::NOBODY;

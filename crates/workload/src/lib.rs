@@ -8,6 +8,7 @@ mod asked;
 mod bundle;
 mod checks;
 mod clock;
+mod entry;
 mod failure;
 mod faults;
 mod folder;
@@ -19,7 +20,9 @@ pub mod registry;
 mod regular;
 mod requests;
 pub mod secret;
+mod sections;
 mod site;
+mod sql_refusal;
 mod started;
 mod together;
 mod unprivileged;
@@ -28,8 +31,9 @@ mod workloads;
 mod yields;
 
 pub use failure::Failure;
+pub use sections::add_sections;
 pub use site::{Clock, DriverSite, SameClock, Schedule, ServicesSite, SetupSite, WorkSite, WorkloadError};
-pub use view::{View, add_sections};
+pub use view::View;
 pub use workloads::tile::{Member as TileMember, Tile};
 pub use yields::{Driven, UnitOfWork};
 

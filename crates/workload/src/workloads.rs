@@ -1,6 +1,6 @@
 //! The workloads: a module and an entry each. Their folders have all else.
 
-use crate::registry::Entry;
+use crate::entry::Entry;
 
 #[path = "../../../workloads/cpu/host/mod.rs"]
 pub mod cpu;

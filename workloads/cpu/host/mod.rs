@@ -19,7 +19,7 @@ use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_wire::{Reply, Request, WireError};
 
 use crate::clock::monotonic_ns;
-use crate::registry::{Entry, filled, read, schema};
+use crate::entry::{Entry, filled, read, schema};
 use crate::{Driven, Prepared, Schedule, UnitOfWork, WorkSite, Workload, WorkloadError};
 use polls::{Poll, Polls};
 

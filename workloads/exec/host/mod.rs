@@ -20,7 +20,7 @@ use tare_model::trial::Measurement;
 use tare_wire::{ExecResult, ExecSpec, Reply, Request, WireError};
 
 use crate::clock::monotonic_ns;
-use crate::registry::{Entry, normalise, read, schema};
+use crate::entry::{Entry, normalise, read, schema};
 use crate::secret;
 use crate::{Driven, Prepared, Schedule, Traits, UnitOfWork, WorkSite, Workload, WorkloadError};
 use metric::{Extractor, MetricParameters};

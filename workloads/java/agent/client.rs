@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tare_model::drive::SocketOptions;
 
-use super::fault::{JavaFault, quoted};
+use super::fault::{JavaError, JavaFault, quoted};
 use crate::clock::{now_ns, sleep_until};
 use crate::{DriverError, net};
 
@@ -102,7 +102,7 @@ impl Client {
 
     /// An error with what was asked last.
     pub fn fault(&self, fault: JavaFault) -> DriverError {
-        DriverError::Java { target: self.target, asked: self.asked.clone(), fault }
+        DriverError::application(JavaError { target: self.target, asked: self.asked.clone(), fault })
     }
 
     /// The error of an answer that does not fit.

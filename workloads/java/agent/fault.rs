@@ -1,13 +1,25 @@
 //! What can go wrong between the driver and the application.
 
 use std::io;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Most characters of an answer that an error quotes.
 const QUOTED: usize = 120;
 
-/// What an application did that ends its drive. Its address and what it was last asked are in
-/// [`DriverError::Java`](crate::DriverError::Java).
+/// A Java application did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+#[error("the application at {target} {fault}; it was last asked `{asked}`; {}", fault.remedy())]
+pub struct JavaError {
+    /// The application's address.
+    pub target: SocketAddr,
+    /// What it was asked last.
+    pub asked: String,
+    /// What it did.
+    pub fault: JavaFault,
+}
+
+/// What an application did that ends its drive.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JavaFault {
@@ -56,7 +68,7 @@ impl JavaFault {
     }
 
     /// What may help.
-    pub(crate) const fn remedy(&self) -> &'static str {
+    const fn remedy(&self) -> &'static str {
         match self {
             Self::Silent(_) => {
                 "its guest may be short of memory or CPU: look at what the application printed, or offer fewer guests"

@@ -22,13 +22,13 @@ use crate::java::spec::JavaDrive;
 use tare_model::drive::DriveSpec;
 use tare_model::load::{Arrivals, LoadModel};
 
-use crate::drive::{Drive, first_target};
-use crate::registry::{Drives, Kind};
+use crate::course::{Drive, first_target};
+use crate::task::{Drives, Kind};
 use crate::{DriverError, sockopt};
 
 use answer::{Ready, number};
 use client::Client;
-pub use fault::JavaFault;
+pub use fault::{JavaError, JavaFault};
 
 /// An application that has taken its load and waits for the start.
 #[derive(Debug)]

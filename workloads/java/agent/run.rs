@@ -8,7 +8,7 @@ use super::client::{Answer, Client};
 use super::{Application, JavaFault};
 use crate::DriverError;
 use crate::clock::sleep_until;
-use crate::drive::{Course, Drive};
+use crate::course::{Course, Drive};
 use crate::usage::{Usage, run_delay_ns};
 
 /// An edge of the window that is uncertain by more than this part of its length is reported.

@@ -19,7 +19,7 @@ use tare_model::guest::GuestSize;
 use tare_model::metric::MetricSpec;
 use tare_model::{ByteSize, Span};
 
-use crate::registry::{Entry, filled, schema};
+use crate::entry::{Entry, filled, schema};
 use crate::{
     Calibration, Data, Driven, Failure, Footprint, GuestTraits, Prepared, SetupSite, Traits, UnitOfWork, WorkSite,
     Workload, WorkloadError,

@@ -10,8 +10,8 @@ use tare_model::load::{Arrivals, LoadModel};
 use tare_model::{ByteSize, Span};
 
 use crate::checks::program_in_guest;
+use crate::entry::read;
 use crate::jvm::{self, COLLECTOR, Collector, HEAP, name_of};
-use crate::registry::read;
 
 /// Parameters of `java`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

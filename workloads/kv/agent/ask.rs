@@ -8,7 +8,7 @@ use super::pipe::{Limit, Pipe};
 use super::protocol::TEXT_BYTES;
 use super::spec::{KvAsk, KvFailure, Said};
 use crate::clock::now_ns;
-use crate::registry::Calls;
+use crate::task::Calls;
 
 /// Entries that come back at most; INFO has some 300.
 const ENTRIES: usize = 900;

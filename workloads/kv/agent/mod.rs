@@ -24,10 +24,10 @@ use tare_model::units::Rate;
 
 use crate::clock::now_ns;
 use crate::connections::{self, Common, DriverThread};
-use crate::drive::{Course, Drive, first_target};
+use crate::course::{Course, Drive, first_target};
 use crate::operation::CUT_OFF;
-use crate::registry::{Drives, Kind};
 use crate::tally::Tally;
+use crate::task::{Drives, Kind};
 use crate::{DriverError, sockopt};
 use choice::Mix;
 use client::{Client, Shared};

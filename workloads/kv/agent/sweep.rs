@@ -10,7 +10,7 @@ use super::protocol::{Answer, Verb};
 use super::spec::{KvFailure, KvFound, KvSweep};
 use crate::DriverError;
 use crate::clock::now_ns;
-use crate::registry::Calls;
+use crate::task::Calls;
 
 /// Requests that are under way at one time, and bytes of their values.
 const DEPTH: u64 = 128;

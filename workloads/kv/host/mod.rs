@@ -17,8 +17,8 @@ use tare_model::guest::GuestSize;
 use tare_model::metric::MetricSpec;
 use tare_model::{Refusal, Span};
 
+use crate::entry::{Entry, filled, schema};
 use crate::limits::Allowed;
-use crate::registry::{Entry, filled, schema};
 use crate::{Data, Driven, Failure, Prepared, SetupSite, Traits, UnitOfWork, WorkSite, Workload, WorkloadError};
 use parameters::{Parameters, VerdictOn, checked};
 use running::Running;

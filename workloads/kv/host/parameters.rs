@@ -9,7 +9,7 @@ use tare_model::guest::GuestSize;
 use tare_model::load::LoadModel;
 
 use super::spec::{Keys, Popularity, Protocol};
-use crate::registry::read;
+use crate::entry::read;
 
 /// Parameters of `kv`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

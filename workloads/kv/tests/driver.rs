@@ -15,7 +15,7 @@ use tare_model::packed::Packed;
 use super::spec::{Keys, KvFound, Popularity, Protocol};
 use super::*;
 use crate::drive;
-use crate::registry::Calls;
+use crate::task::Calls;
 
 const KEYS: Keys = Keys { count: 500, key_bytes: 20, value_bytes: (16, 3000), seed: 9 };
 const CLOSED: LoadModel = LoadModel::Closed { clients: 2, think_time: Span::ZERO };

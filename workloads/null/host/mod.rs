@@ -9,7 +9,7 @@ use tare_model::field::FieldError;
 use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::packed::Packed;
 
-use crate::registry::{Entry, normalise, read, schema};
+use crate::entry::{Entry, normalise, read, schema};
 use crate::site::Drive;
 use crate::yields::{from_result, supported_quantile, window_s};
 use crate::{Driven, Prepared, Schedule, UnitOfWork, WorkSite, Workload, WorkloadError};

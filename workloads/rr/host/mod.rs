@@ -10,7 +10,7 @@ use tare_model::packed::Packed;
 use tare_model::{ByteSize, Span};
 use tare_wire::ServeReport;
 
-use crate::registry::{Entry, filled, read, schema};
+use crate::entry::{Entry, filled, read, schema};
 use crate::site::Drive;
 use crate::yields::{add_server, from_result, supported_quantile, window_s};
 use crate::{Driven, Prepared, Schedule, UnitOfWork, WorkSite, Workload, WorkloadError};

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 
 use super::user::{Looks, Member, Outgoing, Tally, Template, Visit, World};
 use crate::clock::now_ns;
-use crate::drive::GRACE_NS;
+use crate::course::GRACE_NS;
 use crate::record::Recorder;
 use crate::session::engine::{Ended, Target, Users, Window};
 use crate::session::fault::{Fault, UNFINISHED};

@@ -33,11 +33,11 @@ use tare_model::packed::Task;
 use tare_model::trial::Step;
 
 use crate::DriverError;
-use crate::drive::{Course, Drive, first_target};
-use crate::registry::{Calls, Drives, Kind};
+use crate::course::{Course, Drive, first_target};
 use crate::session::engine::{Crowd, Settings};
 use crate::session::limits::memory_bytes;
 use crate::session::probe;
+use crate::task::{Calls, Drives, Kind};
 
 use members::{Members, PARTS};
 use user::{Tally, World};

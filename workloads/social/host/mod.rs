@@ -28,10 +28,10 @@ use tare_model::guest::GuestSize;
 use tare_model::metric::MetricSpec;
 
 use crate::bundle::BundleKind;
+use crate::entry::{Entry, filled, schema};
 use crate::gold::Held;
 use crate::limits::Allowed;
 use crate::postgres::installation::{self, Installation};
-use crate::registry::{Entry, filled, schema};
 use crate::{
     Data, Driven, Failure, Footprint, GuestTraits, Prepared, SetupSite, Traits, UnitOfWork, WorkSite, Workload,
     WorkloadError,

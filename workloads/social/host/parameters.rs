@@ -11,10 +11,10 @@ use tare_model::load::LoadModel;
 use tare_model::{ByteSize, Span};
 
 use crate::checks;
+use crate::entry::read;
 use crate::jvm::{self, COLLECTOR, Collector, HEAP};
 use crate::postgres::installation::EMBEDDED;
 use crate::postgres::settings::{self, SettingValue};
-use crate::registry::read;
 
 /// Parameters of `social`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

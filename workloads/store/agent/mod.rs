@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicBool;
 use crate::store::spec::{StoreCount, StoreDrive, StoreLoad};
 use tare_model::packed::Task;
 
-use crate::registry::{Calls, Kind};
+use crate::task::{Calls, Kind};
 
 pub use count::count;
 pub use load::load;

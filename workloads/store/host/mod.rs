@@ -23,10 +23,10 @@ use tare_model::guest::GuestSize;
 use tare_model::metric::MetricSpec;
 use tare_model::{ByteSize, Span};
 
+use crate::entry::{Entry, filled, schema};
 use crate::gold::Held;
 use crate::postgres::installation::{self, Installation};
 use crate::postgres::settings;
-use crate::registry::{Entry, filled, schema};
 use crate::{
     Data, Driven, Failure, Footprint, Prepared, SetupSite, Traits, UnitOfWork, WorkSite, Workload, WorkloadError,
 };

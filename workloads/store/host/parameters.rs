@@ -13,9 +13,9 @@ use tare_model::{ByteSize, Span};
 
 use super::url::Url;
 use crate::Failure;
+use crate::entry::read;
 use crate::postgres::installation::EMBEDDED;
 use crate::postgres::settings::{self, SettingValue};
-use crate::registry::read;
 use crate::secret;
 
 /// Parameters of `store`.

@@ -17,10 +17,10 @@ use crate::asked::{Asked, NOBODY, cell, failure};
 use crate::gold::file;
 use crate::postgres::cluster::{DATA, local, random};
 use crate::postgres::installation::{self, Installation, OLDEST};
-use crate::postgres::refused;
 use crate::postgres::server::{CHECKPOINT, SETTINGS, SHORT, SUPERUSER, Server};
 use crate::postgres::settings::{self, For};
 use crate::postgres::{PORT, facts};
+use crate::sql_refusal::refused;
 use crate::{Failure, SetupSite, WorkSite, WorkloadError};
 
 /// The user and the database of the store.

@@ -372,7 +372,7 @@ fn what_cannot_be_driven_is_refused_before_the_load() {
     let Some(postgres) = postgres::start(&[]) else { return };
     let address = postgres.address();
     let refused = |address, change: fn(&mut StoreDrive)| match run(&orders(address, closed(2), steady(100), change)) {
-        Err(error @ DriverError::Database { .. }) => error.to_string(),
+        Err(error @ DriverError::Application(_)) => error.to_string(),
         other => panic!("{other:?}"),
     };
     let empty = refused(address, |_| ());

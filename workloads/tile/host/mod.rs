@@ -16,7 +16,7 @@ use tare_model::metric::MetricSpec;
 use tare_model::units::ByteSize;
 use tare_model::{Refusal, Span};
 
-use crate::registry::{Entry, filled, schema};
+use crate::entry::{Entry, filled, schema};
 use crate::{
     Data, Driven, Footprint, GuestTraits, Prepared, SetupSite, Traits, UnitOfWork, WorkSite, Workload, WorkloadError,
 };

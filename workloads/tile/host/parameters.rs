@@ -11,7 +11,8 @@ use tare_model::load::{Arrivals, LoadModel};
 use tare_model::units::{ByteSize, Rate, Span};
 
 use super::Member;
-use crate::registry::{self, Entry, read};
+use crate::entry::{Entry, read};
+use crate::registry;
 
 /// This workload, which is no member of itself.
 pub(super) const NAME: &str = "tile";

@@ -29,12 +29,12 @@ use tare_model::drive::{DriveResult, DriveSpec};
 use tare_model::load::LoadModel;
 
 use crate::DriverError;
-use crate::drive::{Course, Drive, first_target};
-use crate::registry::{Drives, Kind};
+use crate::course::{Course, Drive, first_target};
 use crate::session::engine::{Crowd, Settings};
 use crate::session::limits::memory_bytes;
 use crate::session::probe;
 use crate::session::tls::{DIGEST_BYTES, Tls};
+use crate::task::{Drives, Kind};
 
 use site::{Site, Tally};
 use users::{Ports, Visitors, Way};

@@ -35,9 +35,9 @@ use tare_model::metric::MetricSpec;
 use tare_model::{ByteSize, Span};
 
 use crate::bundle::BundleKind;
+use crate::entry::{Entry, Make, Normalise, filled, schema};
 use crate::gold::Held;
 use crate::limits::Allowed;
-use crate::registry::{Entry, Make, Normalise, filled, schema};
 use crate::{
     Data, Driven, Failure, Footprint, Prepared, SetupSite, Traits, UnitOfWork, WorkSite, Workload, WorkloadError,
 };

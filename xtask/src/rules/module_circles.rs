@@ -2,12 +2,12 @@
 //!
 //! A module here is a file or a folder directly below `src`. It uses another one where a path outside of tests names it:
 //! `crate::x::..`, the same over `super`, or a name that the crate's root makes public for it. The root itself, which names all
-//! of its modules, is left out. Circles that are known are in the table and may only lose modules.
+//! of its modules, is left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Findings;
-use crate::house::{House, PATH};
+use crate::house::House;
 use crate::source::{Kind, Source};
 use crate::tree::{File, Tree};
 
@@ -17,32 +17,18 @@ type Uses = BTreeMap<String, BTreeMap<String, Place>>;
 /// A file and a line.
 type Place = (String, usize);
 
-pub fn check(tree: &Tree, house: &House, findings: &mut Findings) {
+pub fn check(tree: &Tree, _: &House, findings: &mut Findings) {
     let mut crates: BTreeMap<&str, Vec<(&str, &File)>> = BTreeMap::new();
     for file in tree.rust().filter(|file| !file.is_test) {
         if let Some((of, within)) = file.path.split_once("/src/") {
             crates.entry(of).or_default().push((within, file));
         }
     }
-    let mut known = house.module_circles.iter().map(|known| (known, false)).collect::<Vec<_>>();
     for (of, files) in crates {
         let uses = uses(&files);
         for circle in circles(&uses) {
-            let allowed = known.iter_mut().find(|(known, _)| known.of == of && circle.is_subset(&known.modules));
-            match allowed {
-                Some((known, seen)) if circle == known.modules => *seen = true,
-                Some((known, seen)) => {
-                    *seen = true;
-                    let gone: Vec<&str> = known.modules.difference(&circle).map(String::as_str).collect();
-                    findings.add(PATH, 0, format!("{of}: no longer in a circle, take out: {}", gone.join(", ")));
-                }
-                None => report(of, &circle, &uses, findings),
-            }
+            report(of, &circle, &uses, findings);
         }
-    }
-    for (known, _) in known.iter().filter(|(_, seen)| !seen) {
-        let modules: Vec<&str> = known.modules.iter().map(String::as_str).collect();
-        findings.add(PATH, 0, format!("{}: remove the circle of {}, which is gone", known.of, modules.join(", ")));
     }
 }
 
@@ -206,15 +192,9 @@ fn circles(uses: &Uses) -> BTreeSet<BTreeSet<String>> {
 mod tests {
     use super::super::findings;
     use super::*;
-    use crate::house::ModuleCircle;
 
-    fn check(known: &[&[&str]], files: &[(&str, &str)]) -> Vec<String> {
-        let circle = |modules: &&[&str]| ModuleCircle {
-            of: "crates/a".into(),
-            modules: modules.iter().map(|&module| module.to_owned()).collect(),
-        };
-        let module_circles = known.iter().map(circle).collect();
-        findings("module-circles", &House { module_circles, ..House::default() }, files)
+    fn check(files: &[(&str, &str)]) -> Vec<String> {
+        findings("module-circles", &House::default(), files)
     }
 
     const LIB: (&str, &str) = ("crates/a/src/lib.rs", "mod b; mod c; mod d; pub use d::{D, E as F};");
@@ -230,15 +210,15 @@ mod tests {
             "struct C { b: crate::b::B }",
         ];
         for back in all {
-            let found = check(&[], &[LIB, to_c, ("crates/a/src/c.rs", back)]);
+            let found = check(&[LIB, to_c, ("crates/a/src/c.rs", back)]);
             assert_eq!(found.len(), 1, "{back}: {found:?}");
             assert!(found[0].starts_with("crates/a/src/b/deep.rs:1: 2 modules"), "{found:?}");
             assert!(found[0].contains("b uses c (b/deep.rs:1)") && found[0].contains("c uses b (c.rs:1)"), "{found:?}");
         }
         let over_the_root = ("crates/a/src/b/mod.rs", "use crate::{F, std_like};");
-        assert_eq!(check(&[], &[LIB, over_the_root, ("crates/a/src/d.rs", "use crate::b;")]).len(), 1);
+        assert_eq!(check(&[LIB, over_the_root, ("crates/a/src/d.rs", "use crate::b;")]).len(), 1);
         let three = [LIB, to_c, ("crates/a/src/c.rs", "use crate::d;"), ("crates/a/src/d.rs", "use crate::b;")];
-        assert!(check(&[], &three)[0].contains("3 modules"));
+        assert!(check(&three)[0].contains("3 modules"));
     }
 
     #[test]
@@ -250,28 +230,12 @@ mod tests {
             "#[cfg(test)] mod tests { use crate::b::B; }",
             "use b::crate_like; fn f() { x::crate::b() }",
         ] {
-            let found = check(&[], &[LIB, to_c, ("crates/a/src/c.rs", text)]);
+            let found = check(&[LIB, to_c, ("crates/a/src/c.rs", text)]);
             assert_eq!(found, [""; 0], "{text}");
         }
         let deep = [LIB, ("crates/a/src/b/x.rs", "use super::y;"), ("crates/a/src/b/y.rs", "use super::x;")];
-        assert_eq!(check(&[], &deep), [""; 0], "within one module");
+        assert_eq!(check(&deep), [""; 0], "within one module");
         let elsewhere = [to_c, ("crates/x/src/c.rs", "use crate::b::B;")];
-        assert_eq!(check(&[], &elsewhere), [""; 0], "another crate");
-    }
-
-    #[test]
-    fn a_known_circle_may_only_lose_modules() {
-        let files = [
-            LIB,
-            ("crates/a/src/b.rs", "use crate::c;"),
-            ("crates/a/src/c.rs", "use crate::b;"),
-            ("crates/a/src/d.rs", ""),
-        ];
-        assert_eq!(check(&[&["b", "c"]], &files), [""; 0]);
-        let shrunk = check(&[&["b", "c", "d"]], &files);
-        assert!(shrunk.len() == 1 && shrunk[0].contains("take out: d"), "{shrunk:?}");
-        assert!(check(&[&["b", "d"]], &files).iter().any(|text| text.contains("2 modules")));
-        let gone = check(&[&["b", "c"]], &[LIB]);
-        assert!(gone.len() == 1 && gone[0].contains("remove the circle of b, c"), "{gone:?}");
+        assert_eq!(check(&elsewhere), [""; 0], "another crate");
     }
 }

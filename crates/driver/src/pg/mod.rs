@@ -17,7 +17,7 @@ use std::time::Duration;
 use tare_model::packed::Task;
 use tare_model::sql::{SqlFailure, SqlRows, SqlSpec};
 
-use crate::registry;
+use crate::task;
 
 pub use connection::Connection;
 pub use copy::CopyIn;
@@ -25,9 +25,9 @@ pub use error::PgError;
 pub(crate) use frame::Columns;
 pub(crate) use statement::{Kind, Statement, Value, cents_of};
 
-pub(crate) const KINDS: &[registry::Kind] = &[registry::Kind::calls::<SqlSpec>()];
+pub(crate) const KINDS: &[task::Kind] = &[task::Kind::calls::<SqlSpec>()];
 
-impl registry::Calls for SqlSpec {
+impl task::Calls for SqlSpec {
     fn call(self, _: &AtomicBool) -> <Self as Task>::Outcome {
         ask(&self)
     }

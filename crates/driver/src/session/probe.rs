@@ -42,6 +42,16 @@ pub(crate) fn ask_each<'a>(
     Ok(granted.unwrap_or_default())
 }
 
+/// A web server does not answer as it must.
+#[derive(Debug, thiserror::Error)]
+#[error("the web server at {target} cannot be driven: {what}; {remedy}")]
+struct WebError {
+    target: SocketAddr,
+    /// What it did.
+    what: String,
+    remedy: &'static str,
+}
+
 /// Connects, and has one request answered, whatever the answer.
 ///
 /// # Errors
@@ -50,7 +60,7 @@ fn ask(target: SocketAddr, options: &SocketOptions, host: &str, tls: Option<&Tls
     let stream: TcpStream = net::connect_tcp(target, options, true, TIMEOUT)?.into();
     let limited = stream.set_read_timeout(Some(TIMEOUT)).and_then(|()| stream.set_write_timeout(Some(TIMEOUT)));
     limited.map_err(|source| DriverError::Connect { target, source })?;
-    let refused = |what: String, remedy| DriverError::Web { target, what, remedy };
+    let refused = |what: String, remedy| DriverError::application(WebError { target, what, remedy });
     let Some(tls) = tls else {
         let status = exchange(&mut &stream, host).map_err(|error| silent(target, &error))?;
         if status == 400 {
@@ -108,7 +118,7 @@ fn silent(target: SocketAddr, error: &io::Error) -> DriverError {
         ),
         _ => (error.to_string(), "check that the server runs and that the network between driver and guest is up"),
     };
-    DriverError::Web { target, what, remedy }
+    DriverError::application(WebError { target, what, remedy })
 }
 
 /// Why there is no TLS with a server.
@@ -139,5 +149,5 @@ fn handshake(target: SocketAddr, tls: &Tls, error: &io::Error) -> DriverError {
         Some(other) => (format!("TLS failed: {other}"), "check its certificate and its settings of TLS"),
         None => return silent(target, error),
     };
-    DriverError::Web { target, what, remedy }
+    DriverError::application(WebError { target, what, remedy })
 }

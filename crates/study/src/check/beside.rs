@@ -1,6 +1,6 @@
 //! Fields of a case that cannot stand beside each other.
 
-use crate::tree::Cursor;
+use crate::language::tree::Cursor;
 
 const ONE_LOAD: (&str, &str) = ("a case has one load", "leave one of them out");
 const OWN_LOAD: (&str, &str) =

@@ -8,11 +8,12 @@ use tare_model::units::Rate;
 
 use super::load::Found;
 use super::{Able, Context};
-use crate::file::{self, MAX_CONNECTIONS};
-use crate::shape::{PerSecond, Shape, Whole};
+use crate::file;
+use crate::language::shape::MAX_CONNECTIONS;
+use crate::language::shape::{PerSecond, Shape, Whole};
+use crate::language::table::Field;
+use crate::language::tree::Cursor;
 use crate::suggest;
-use crate::table::Field;
-use crate::tree::Cursor;
 
 /// The first load as a share of the largest, where the study says nothing: four doublings lie between them.
 const FROM: f64 = 1.0 / 16.0;

@@ -13,10 +13,10 @@ use super::size::Asked;
 use super::{Able, Context, beside, capacity, cpu_target, density, instances, known, schema_of, size};
 use crate::catalog::WorkloadAsked;
 use crate::file;
-use crate::shape::check_id;
+use crate::language::shape::check_id;
+use crate::language::table::Field;
+use crate::language::tree::Cursor;
 use crate::suggest;
-use crate::table::Field;
-use crate::tree::Cursor;
 
 /// Between the id of a case and the name of a load.
 const LOAD_SEPARATOR: char = '@';

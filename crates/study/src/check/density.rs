@@ -7,8 +7,8 @@ use tare_model::units::Span;
 
 use super::Able;
 use crate::file::{self, MAX_GUESTS};
-use crate::shape::Or;
-use crate::table::Field;
+use crate::language::shape::Or;
+use crate::language::table::Field;
 
 /// The search that a case asks for, if it does.
 pub(super) fn of_case(case: &file::Case<'_>, able: Able<'_>) -> Option<DensitySpec> {

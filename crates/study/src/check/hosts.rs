@@ -4,9 +4,9 @@ use tare_model::study::{Arm, Case, CaseLoad, ClientHost};
 
 use super::{Context, listed, schema_of};
 use crate::file;
-use crate::shape::{Own, Shape};
-use crate::table::Field;
-use crate::tree::Cursor;
+use crate::language::shape::{Own, Shape};
+use crate::language::table::Field;
+use crate::language::tree::Cursor;
 
 /// The client, and what it cannot reach.
 pub(super) fn client(hosts: &Field<'_, file::Hosts<'_>>, context: &Context<'_>, arms: &[Arm]) -> ClientHost {

@@ -5,8 +5,8 @@ use tare_model::units::Span;
 
 use crate::cpus;
 use crate::file;
-use crate::shape::Or;
-use crate::table::Field;
+use crate::language::shape::Or;
+use crate::language::table::Field;
 
 const DEFAULT: LabSpec = LabSpec {
     mtu: 1500,

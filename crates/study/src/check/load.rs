@@ -8,9 +8,10 @@ use tare_model::study::{CaseLoad, Guests};
 use tare_model::units::{Rate, Span};
 
 use super::{Context, capacity, cpu_target};
-use crate::file::{self, MAX_CONNECTIONS};
-use crate::shape::check_id;
-use crate::table::Field;
+use crate::file;
+use crate::language::shape::MAX_CONNECTIONS;
+use crate::language::shape::check_id;
+use crate::language::table::Field;
 
 const ONE_CLIENT: LoadModel = LoadModel::Closed { clients: 1, think_time: Span::ZERO };
 

@@ -7,9 +7,10 @@ use tare_model::units::Span;
 
 use super::Context;
 use crate::file;
-use crate::shape::{Or, Ratio, Shape, Whole, Words};
+use crate::language::shape::{Or, Ratio, Shape, Whole, Words};
+use crate::language::tree::Cursor;
+use crate::merging_rule::Rule;
 use crate::suggest;
-use crate::tree::Cursor;
 
 const WHY_TRUST: &str = "lets all guests share equal pages with each other and with all others on this host whose memory \
                          is merged, and the study names no `trust-domain`. Shared pages can be read by timing: whoever \
@@ -17,41 +18,6 @@ const WHY_TRUST: &str = "lets all guests share equal pages with each other and w
 const WRITE_TRUST: &str = "if all that runs on this host may know what the others hold, write at the top of the file, in \
                            your words, to whom it belongs: `trust-domain = \"this team's guests alone\"`; else leave \
                            `merging` out";
-
-/// A rule by its name in a study.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rule {
-    Off,
-    Fixed,
-    PublishedScript,
-    Ksmtuned,
-    Advisor,
-    Tare,
-}
-
-impl Words for Rule {
-    const WORDS: &'static [(&'static str, Self)] = &[
-        ("off", Self::Off),
-        ("fixed", Self::Fixed),
-        ("published-script", Self::PublishedScript),
-        ("ksmtuned", Self::Ksmtuned),
-        ("advisor", Self::Advisor),
-        ("tare", Self::Tare),
-    ];
-}
-
-impl Rule {
-    /// The fields that it has.
-    const fn fields(self) -> &'static [&'static str] {
-        match self {
-            Self::Off => &[],
-            Self::Fixed => &["pages-to-scan", "sleep", "zero-pages"],
-            Self::PublishedScript | Self::Ksmtuned => &["zero-pages"],
-            Self::Advisor => &["target-scan-time", "max-cpu", "zero-pages"],
-            Self::Tare => &["free-goal", "max-cpu", "zero-pages"],
-        }
-    }
-}
 
 /// `max-cpu` of the kernel's advisor, percent.
 type Percent = Whole<1, 100>;

@@ -5,7 +5,7 @@ use tare_model::load::Phases;
 use tare_model::units::{ByteSize, Span};
 
 use crate::file;
-use crate::table::Field;
+use crate::language::table::Field;
 
 /// What is asked of a guest.
 #[derive(Debug, Clone, Copy)]

@@ -3,11 +3,8 @@
 pub(crate) mod cluster;
 pub(crate) mod facts;
 pub(crate) mod installation;
-mod refused;
 pub(crate) mod server;
 pub(crate) mod settings;
-
-pub(crate) use refused::refused;
 
 /// PostgreSQL's port.
 pub(crate) const PORT: u16 = 5432;

@@ -24,8 +24,8 @@ use self::kept::Folder;
 use self::way::Way;
 use crate::error::reason_of;
 use crate::head::{self, Body, Head, Parsed};
-use crate::registry::{Kind, Serves, any_port};
-use crate::serve::{Server, Shared};
+use crate::server::{Server, Shared};
+use crate::task::{Kind, Serves, any_port};
 use crate::{DriverError, clock, net};
 
 /// Longest head of a request.

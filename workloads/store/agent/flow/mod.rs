@@ -28,10 +28,10 @@ use tare_model::sql::SqlServer;
 
 use crate::connections::{self, Common, DriverThread};
 use crate::control::Breaker;
-use crate::drive::{Course, Drive, first_target};
+use crate::course::{Course, Drive, first_target};
 use crate::pg::Connection;
-use crate::registry::Drives;
 use crate::tally::Shared;
+use crate::task::Drives;
 use crate::{DriverError, sockopt};
 
 use book::Book;
@@ -175,7 +175,7 @@ impl Fleet {
         let server = self.server(index);
         let timeout = Duration::from_nanos(self.drive.connect_timeout_ns);
         connect::connect(&server, &self.socket, &self.book, (timeout, timeout), breaker)
-            .map_err(|source| DriverError::Database { server: server.to_string(), source })
+            .map_err(|source| DriverError::application(DatabaseError { server: server.to_string(), source }))
     }
 
     /// How long after the start of the warm-up a client begins, nanoseconds.
@@ -193,6 +193,16 @@ impl Fleet {
         done.ramp = self.start.description.clone();
         Ok(result.with_outcome::<StoreDrive>(&done)?)
     }
+}
+
+/// A database could not be used.
+#[derive(Debug, thiserror::Error)]
+#[error("the store in {server} cannot be driven: {source}")]
+struct DatabaseError {
+    /// The server, without the password.
+    server: String,
+    /// What it or the network said, with the remedy where there is one.
+    source: crate::pg::PgError,
 }
 
 /// When clients start.

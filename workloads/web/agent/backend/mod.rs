@@ -20,8 +20,8 @@ use tare_model::drive::{SocketOptions, Wait};
 pub use commands::command_of;
 
 use crate::error::reason_of;
-use crate::registry::{Kind, Serves, any_port};
-use crate::serve::{Server, Shared};
+use crate::server::{Server, Shared};
+use crate::task::{Kind, Serves, any_port};
 use crate::times::Times;
 use crate::{DriverError, clock, net};
 use reply::Reply;

@@ -5,7 +5,7 @@ use tare_model::drive::CUT_OFF;
 use super::conn::{Conn, Flight};
 use super::{Ended, Engine, Phase, Session, Users, Window};
 use crate::clock::now_ns;
-use crate::drive::GRACE_NS;
+use crate::course::GRACE_NS;
 use crate::session::fault::{CLOSED, Fault, TIMEOUT};
 use crate::session::slab::NONE;
 use crate::session::timers::Due;

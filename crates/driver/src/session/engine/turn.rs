@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use super::conn::Flight;
 use super::{Counts, Engine, Users};
 use crate::clock::now_ns;
-use crate::drive::{GRACE_CLOSED_NS, GRACE_NS};
+use crate::course::{GRACE_CLOSED_NS, GRACE_NS};
 use crate::session::fault::TIMEOUT;
 use crate::session::sys::{self, BATCH, Event};
 use crate::session::tick;

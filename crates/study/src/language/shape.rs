@@ -11,9 +11,8 @@ use tare_model::study::Placement;
 use tare_model::units::{ByteSize, Rate, Span};
 
 use crate::cpus;
-use crate::file::MAX_CONNECTIONS;
-use crate::table::Field;
-use crate::tree::Cursor;
+use crate::language::table::Field;
+use crate::language::tree::Cursor;
 
 /// Pattern of ids.
 const ID: &str = "^[a-z0-9][a-z0-9-]*$";
@@ -29,6 +28,9 @@ const MOST_NAMED: usize = 1000;
 const MOST_MEMORY: ByteSize = ByteSize(1 << 47);
 /// Longest name of a congestion control (TCP_CA_NAME_MAX of the kernel, less its NUL).
 const MAX_ALGORITHM: usize = 15;
+
+/// Most connections of one driver: what a client's range of ports allows (16 bits).
+pub(crate) const MAX_CONNECTIONS: u32 = 60_000;
 
 /// What a field can hold.
 pub(crate) trait Shape<'a> {

@@ -11,22 +11,28 @@ use tare_model::field::FieldError;
 use tare_model::units::UnitError;
 
 use crate::error::{Problem, line_and_column};
-use crate::file::Study;
+use crate::language::shape::Shape;
+use crate::language::table::{Fields, Spec};
 use crate::node::{At, Node, Value};
-use crate::shape::Shape;
-use crate::table::{Fields, Spec};
 use crate::{suggest, words};
 
 /// Most errors that are collected.
 const MOST_ERRORS: usize = 100;
 
 /// Collects what is wrong while reading goes on.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Sink {
     errors: RefCell<Vec<(FieldError, At)>>,
+    /// The JSON schema of the whole file, in which a field that stands in the wrong table is looked for.
+    file: fn() -> Json,
 }
 
 impl Sink {
+    /// Of a file that is this shape.
+    pub(crate) fn of<'a, S: Shape<'a>>() -> Self {
+        Self { errors: RefCell::default(), file: S::schema }
+    }
+
     pub(crate) fn add(&self, error: FieldError) {
         self.push(error, At::Value);
     }
@@ -324,7 +330,7 @@ impl<'a> Cursor<'a> {
         let unknown: Vec<_> = entries.iter().filter(|entry| keys().all(|key| key != entry.key)).collect();
         for entry in unknown.iter().take(MOST_ERRORS) {
             let below = self.below(&entry.key, Some(&entry.node), None);
-            below.wrong_key("is not a field of a study", unknown_field_help(&entry.key, specs));
+            below.wrong_key("is not a field of a study", unknown_field_help(&entry.key, specs, self.sink.file));
         }
         let misspelt = unknown.iter().filter_map(|entry| suggest::nearest(&entry.key, keys())).collect();
         Some(Fields { at: self, entries, specs: specs.iter(), misspelt })
@@ -368,12 +374,12 @@ impl<'a> Cursor<'a> {
     }
 }
 
-fn unknown_field_help(key: &str, specs: &'static [Spec]) -> String {
+fn unknown_field_help(key: &str, specs: &'static [Spec], file: fn() -> Json) -> String {
     let keys = || specs.iter().map(|spec| spec.key);
     if let Some(meant) = suggest::nearest(key, keys()) {
         return format!("did you mean `{meant}`?");
     }
-    match place(key) {
+    match place(key, &file()) {
         Some(place) if place.is_empty() => format!("`{key}` stands at the top of the file, before the first `[...]`"),
         Some(place) => format!("`{key}` stands in `[{}]`", place.join(".")),
         None => suggest::help(key, "fields here", keys()),
@@ -381,9 +387,8 @@ fn unknown_field_help(key: &str, specs: &'static [Spec]) -> String {
 }
 
 /// The table that has a field of this name, the first from the top of the file.
-fn place(key: &str) -> Option<Vec<String>> {
-    let root = Study::schema();
-    let mut tables = vec![(Vec::new(), &root)];
+fn place(key: &str, file: &Json) -> Option<Vec<String>> {
+    let mut tables = vec![(Vec::new(), file)];
     while !tables.is_empty() {
         let has = |(_, table): &&(_, &Json)| table["properties"].get(key).is_some();
         if let Some((place, _)) = tables.iter().find(has) {

@@ -6,9 +6,9 @@ use std::slice::Iter;
 
 use serde_json::{Map, Value as Json, json};
 
+use crate::language::shape::Shape;
+use crate::language::tree::Cursor;
 use crate::node::Entry;
-use crate::shape::Shape;
-use crate::tree::Cursor;
 
 /// What is known of a field besides its shape.
 #[derive(Debug, PartialEq, Eq)]
@@ -155,26 +155,26 @@ macro_rules! table {
     ) => {
         $(#[doc = $about])+
         pub(crate) struct $name<$life> {
-            $(pub(crate) $field: $crate::table::Field<$life, <$shape as $crate::shape::Shape<$life>>::Value>,)+
+            $(pub(crate) $field: $crate::language::table::Field<$life, <$shape as $crate::language::shape::Shape<$life>>::Value>,)+
         }
 
         impl $name<'_> {
-            const FIELDS: &'static [$crate::table::Spec] = &[$({
-                const KEY: [u8; stringify!($field).len()] = $crate::table::key_of(stringify!($field));
-                $crate::table::Spec::$need(&KEY, concat!($($doc),+), $example)
+            const FIELDS: &'static [$crate::language::table::Spec] = &[$({
+                const KEY: [u8; stringify!($field).len()] = $crate::language::table::key_of(stringify!($field));
+                $crate::language::table::Spec::$need(&KEY, concat!($($doc),+), $example)
             }),+];
         }
 
-        impl<$life> $crate::shape::Shape<$life> for $name<$life> {
+        impl<$life> $crate::language::shape::Shape<$life> for $name<$life> {
             type Value = Self;
 
-            fn read(at: &$crate::tree::Cursor<$life>) -> Option<Self> {
+            fn read(at: &$crate::language::tree::Cursor<$life>) -> Option<Self> {
                 let mut fields = at.table(Self::FIELDS)?;
                 Some(Self { $($field: fields.take::<$shape>(),)+ })
             }
 
             fn schema() -> serde_json::Value {
-                $crate::table::schema(Self::FIELDS, vec![$(<$shape as $crate::shape::Shape<$life>>::schema()),+])
+                $crate::language::table::schema(Self::FIELDS, vec![$(<$shape as $crate::language::shape::Shape<$life>>::schema()),+])
             }
         }
     };
