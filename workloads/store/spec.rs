@@ -292,7 +292,6 @@ impl Untrusted for StoreCounts {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn size(text: &str) -> [u64; 3] {

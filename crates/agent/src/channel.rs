@@ -45,7 +45,6 @@ fn is_hung_up(file: &File) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use std::io::{Read, Write};
     use std::os::fd::AsRawFd;

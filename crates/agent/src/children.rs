@@ -160,7 +160,6 @@ fn parse_stat(pid: i32, stat: &str) -> Option<Process> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

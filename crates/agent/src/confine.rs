@@ -90,7 +90,6 @@ fn drop_capabilities() -> Result<(), EnterError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use libc::c_long;
 

@@ -72,7 +72,6 @@ fn parse(answer: &[u8]) -> Option<(u16, &[u8])> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::io::{BufRead, BufReader};
     use std::net::TcpListener;
 

@@ -82,7 +82,6 @@ fn plain_length(file: &File) -> io::Result<u64> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

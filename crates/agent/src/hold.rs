@@ -262,7 +262,6 @@ fn bytes_of(text: &str, name: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use std::collections::HashSet;
 

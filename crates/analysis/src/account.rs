@@ -88,7 +88,6 @@ fn counts<'a>(measurements: impl Iterator<Item = &'a Measurement>) -> BTreeMap<S
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
     use tare_model::load::{Arrivals, LoadModel};
     use tare_model::study::CaseLoad;

@@ -77,7 +77,6 @@ fn by_block(trials: &[TrialRecord], arm: &str, metric: &str) -> Vec<(u32, f64)> 
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
     use tare_model::findings::Verdict;
     use tare_model::metric::{Better, Unit};

@@ -215,7 +215,6 @@ impl Paired<'_> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
     use tare_model::metric::Unit;
 

@@ -53,7 +53,6 @@ fn demand(account: &CpuAccount, measurement: &Measurement, unit: &str) -> Option
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
     use tare_model::trial::Outcome;
     use tare_record::testing;

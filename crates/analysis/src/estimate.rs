@@ -124,7 +124,6 @@ fn order_statistics(n: usize) -> Option<(usize, f64)> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
 
     #[test]

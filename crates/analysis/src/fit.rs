@@ -255,7 +255,6 @@ fn least_squares(rows: &[([f64; 3], f64)], damping: f64) -> Option<[f64; 3]> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     /// Operations of a run of 1,797 s with merging, by guests, from the published report of 2009 (its Figure 3).

@@ -102,7 +102,6 @@ fn dropped(record: &TrialRecord) -> Vec<Flag> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
     use tare_model::sample::Source;
     use tare_model::trial::Outcome;

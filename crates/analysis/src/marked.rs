@@ -62,7 +62,6 @@ pub(crate) fn marked(plan: &Plan, trials: &[TrialRecord]) -> Plan {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use tare_model::trial::Flag;
     use tare_record::testing;

@@ -125,7 +125,6 @@ fn in_order(keys: BTreeSet<(u32, Option<u32>)>) -> Vec<(u32, Option<u32>)> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
     use tare_model::metric::Better;
     use tare_model::trial::Outcome;

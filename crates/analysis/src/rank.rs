@@ -126,7 +126,6 @@ pub(crate) fn mann_whitney(x: &[f64], y: &[f64], alpha: f64) -> Option<Located> 
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
 
     #[test]

@@ -167,7 +167,6 @@ fn guests(record: &TrialRecord) -> std::collections::BTreeSet<&str> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
     use tare_record::testing;
 

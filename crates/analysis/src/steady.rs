@@ -95,7 +95,6 @@ pub(crate) fn unsteady(points: &[(f64, f64)]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
     use tare_record::testing::noise;
 

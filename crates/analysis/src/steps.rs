@@ -90,7 +90,6 @@ fn step(head: &Step, timed: &[(&Measurement, f64)]) -> Option<StepFindings> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
     use tare_model::histogram::Bin;
     use tare_model::trial::Outcome;

@@ -170,7 +170,6 @@ impl Clock for ClientClock {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::cell::Cell;
 
     use tare_model::sample::Source;

@@ -276,7 +276,6 @@ fn try_start(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use serde_json::json;
     use tare_model::merging::MergeRule;
 

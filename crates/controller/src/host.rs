@@ -105,7 +105,6 @@ pub fn sizes(pids: &[u32]) -> (u64, u64) {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     /// A directory of a control group as the kernel shows it.

@@ -177,7 +177,6 @@ impl IdleMemory {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     /// A directory of a control group as the kernel shows it.

@@ -79,7 +79,6 @@ pub fn each<T: Send, R: Send>(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::panic)]
     use std::sync::Mutex;
 
     use super::*;

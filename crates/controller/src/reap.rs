@@ -74,7 +74,6 @@ fn reap_held(site: &ReapSite<'_>, platform: &str, token: &Value) -> Result<(), S
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

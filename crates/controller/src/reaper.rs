@@ -122,7 +122,6 @@ fn take_down(run_id: &str, agent: &Path) -> Result<(), ControllerError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     /// Writes what it reads to a file, then ends.

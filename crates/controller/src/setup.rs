@@ -193,7 +193,6 @@ impl Agents {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use tare_model::Span;
     use tare_model::load::{LoadModel, Phases};
     use tare_model::study::{CaseLoad, Guests};

@@ -128,7 +128,6 @@ impl Drop for Busy {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::clock::now_ns;
 

@@ -156,7 +156,6 @@ impl Drop for Armed<'_> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use std::io::Read;
     use std::os::fd::AsFd;

@@ -40,7 +40,6 @@ pub fn call(task: &Packed, cancel: &AtomicBool) -> Result<Vec<u8>, DriverError> 
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::collections::BTreeSet;
 
     use super::*;

@@ -72,7 +72,6 @@ pub(crate) fn collapse(file: BorrowedFd<'_>, bytes: usize) -> std::io::Result<()
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::print_stdout)]
     use super::*;
     use std::os::fd::AsFd;
 

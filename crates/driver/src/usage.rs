@@ -49,7 +49,6 @@ fn parse(schedstat: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::print_stdout)]
     use super::*;
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 

@@ -134,7 +134,6 @@ fn made(at: &Path, done: Result<()>) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::disk::inspect;
     use std::os::unix::fs::MetadataExt;

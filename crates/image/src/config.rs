@@ -130,7 +130,6 @@ fn word(key: &str, values: &[&str]) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn example() -> GuestConfig {

@@ -245,7 +245,6 @@ fn write_recipe(recipe: &Recipe, path: &Path) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn spec(packages: &[&str]) -> DebianSpec {

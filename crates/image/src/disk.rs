@@ -91,7 +91,6 @@ fn start_of(file: &mut File) -> io::Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use std::fs;
     use std::os::unix::fs::symlink;

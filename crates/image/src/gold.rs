@@ -139,7 +139,6 @@ pub fn make_cold(path: &Path) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     const MARK: (&str, &str) = ("TEST_MARK", "1");

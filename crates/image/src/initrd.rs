@@ -251,7 +251,6 @@ fn write_archive(files: &[(String, Vec<u8>)]) -> io::Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn names(mut archive: &[u8]) -> Vec<(String, u32)> {

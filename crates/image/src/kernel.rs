@@ -128,7 +128,6 @@ fn version(release: &str) -> Vec<(u64, String)> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn place_with(releases: &[&str]) -> tempfile::TempDir {

@@ -51,7 +51,6 @@ fn loader(bytes: &[u8]) -> std::result::Result<Option<PathBuf>, String> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

@@ -136,7 +136,6 @@ fn check_extensions(bytes: &Bytes, header_length: usize, cluster: usize) -> Resu
 
 #[cfg(test)]
 pub(crate) mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use proptest::prelude::*;
 

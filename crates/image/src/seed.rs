@@ -152,7 +152,6 @@ fn disk(files: &[(&str, &[u8])]) -> io::Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use std::io::Read;
 

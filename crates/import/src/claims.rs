@@ -169,7 +169,6 @@ pub(crate) fn check(study: &Study, beside: Option<&Path>) -> Result<(), ImportEr
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

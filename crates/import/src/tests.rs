@@ -1,6 +1,4 @@
 //! The published figures, read whole; and what is wrong with others, reported with its place.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 

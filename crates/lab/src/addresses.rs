@@ -50,7 +50,6 @@ pub(crate) fn hardware_address(kind: u8, host: u32) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

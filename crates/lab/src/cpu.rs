@@ -143,7 +143,6 @@ pub(crate) fn format_cpu_list(cpus: &[u32]) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

@@ -85,7 +85,6 @@ fn base() -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;

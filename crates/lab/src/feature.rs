@@ -156,7 +156,6 @@ impl Host {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn host(modules: &Path, root: bool) -> Host {

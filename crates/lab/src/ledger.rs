@@ -191,7 +191,6 @@ fn parse(text: &[u8]) -> std::result::Result<Vec<Resource>, String> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::fs::{self, Permissions};
     use std::os::unix::fs::{PermissionsExt, chown, symlink};
 

@@ -113,7 +113,6 @@ fn is_initial_user_namespace() -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::print_stdout)]
     use super::*;
 
     #[test]

@@ -250,7 +250,6 @@ fn hold(set: CapabilitySet) -> rustix::io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

@@ -91,7 +91,6 @@ impl Ledger for NoLedger {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

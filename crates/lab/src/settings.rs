@@ -125,7 +125,6 @@ fn open_inside(root: &OwnedFd, inside: &Path, how: OFlags) -> Result<File> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::fs;
     use std::os::unix::fs::symlink;
 

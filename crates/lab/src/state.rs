@@ -290,7 +290,6 @@ fn base() -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn private_place() -> tempfile::TempDir {

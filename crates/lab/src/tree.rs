@@ -88,7 +88,6 @@ fn named(error: io::Error, name: &CStr) -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};
 

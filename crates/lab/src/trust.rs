@@ -181,7 +181,6 @@ pub(crate) fn make_passage(dir: &Path) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::io::Read;
     use std::os::unix::fs::{chown, symlink};
 

@@ -156,7 +156,6 @@ fn form(path: &str, held: &str, expected: &'static str) -> MemoryError {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     const MEMORY: &str = "MemTotal:       24684096 kB\nMemFree:        20515820 kB\nMemAvailable:   23851188 kB\n\

@@ -108,7 +108,6 @@ impl<'de> Flavor<'de> for Metered<'de> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

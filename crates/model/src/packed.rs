@@ -89,7 +89,6 @@ fn unpack<T: DeserializeOwned>(kind: &str, body: &[u8]) -> Result<T, PackError> 
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[derive(Debug, PartialEq, Serialize, Deserialize)]

@@ -85,7 +85,6 @@ impl fmt::Debug for SecretSource {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use serde_json::json;
 

@@ -143,7 +143,6 @@ impl Bundle<'_> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use tare_model::ByteSize;
     use tare_model::guest::{GuestSize, GuestSpec, Seccomp};

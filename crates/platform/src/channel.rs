@@ -209,7 +209,6 @@ pub(crate) fn kill_group(child: u32) {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

@@ -324,7 +324,6 @@ fn restore_link(gold: &Path, copy: &Path, found: &Metadata) -> Result<(), Restor
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
     use super::*;
     use crate::guest_setup::DATA;
     use std::os::unix::fs::chown;

@@ -209,7 +209,6 @@ fn hierarchies(mounts: &str) -> Vec<Hierarchy> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     const HYBRID: &str = "tmpfs /sys/fs/cgroup tmpfs rw 0 0\n\

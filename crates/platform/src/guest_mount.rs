@@ -93,7 +93,6 @@ fn plain(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use std::collections::BTreeMap;
 

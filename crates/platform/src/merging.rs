@@ -87,7 +87,6 @@ pub(crate) fn parent(stat: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     /// Processes as the kernel tells of them: number, parent, `ksm_stat`.

@@ -167,7 +167,6 @@ fn now_s() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
     use std::cell::Cell;
     use std::os::unix::fs::{PermissionsExt, symlink};

@@ -69,7 +69,6 @@ pub(crate) fn run(command: &mut Command, limit: Duration) -> io::Result<Ran> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

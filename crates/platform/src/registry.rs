@@ -51,7 +51,6 @@ pub fn merging_refusal(name: &str, options: &Value) -> Option<Refusal> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use serde_json::json;
 

@@ -289,7 +289,6 @@ fn kind_of_mount(mountinfo: &str, number: u64) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::print_stdout)]
     use super::*;
     use std::fs;
     use std::os::unix::fs::{FileExt, PermissionsExt};

@@ -152,7 +152,6 @@ pub(crate) fn private_state(folder: &Path, place: &str) -> std::result::Result<P
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     /// Starters that are known by the name of their program alone.

@@ -59,7 +59,6 @@ fn first_to_end(beside: &mut [Channel], mut end: impl FnMut(), over: &Receiver<(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
     use std::process::Command;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Instant;

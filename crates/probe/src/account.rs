@@ -125,7 +125,6 @@ impl Host<'_> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     const GUEST: &str = "target";

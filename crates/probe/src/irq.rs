@@ -62,7 +62,6 @@ pub(crate) fn kernel_config(root: &Path) -> Option<KernelConfig> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
     use super::*;
 
     fn detect(irq: u64, config: Option<&str>) -> IrqTime {

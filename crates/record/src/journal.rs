@@ -347,7 +347,6 @@ impl JournalWriter {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
 
     /// A journal of four lines, and its bytes.

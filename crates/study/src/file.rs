@@ -333,7 +333,6 @@ table! {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::language::shape::Shape;
     use crate::language::tree::{Cursor, Sink};

@@ -135,7 +135,6 @@ fn shared_cores(cpus: &[u32]) -> Vec<Vec<u32>> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

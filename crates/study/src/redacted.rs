@@ -32,7 +32,6 @@ pub fn redacted(text: &str, redactor: &Redactor) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
 
     const STUDY: &str = r#"

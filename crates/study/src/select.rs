@@ -157,7 +157,6 @@ fn note<'s>(what: &str, all: impl Iterator<Item = &'s str>, kept: &[String]) -> 
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
     use crate::parse;
     use crate::testing::Fake;

@@ -1,6 +1,4 @@
 //! A small catalog for tests: the names that the shipped studies use, with parameters like the real ones.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

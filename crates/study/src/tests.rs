@@ -1,6 +1,4 @@
 //! The whole way: text to study to plan, and every way in which a text can be wrong.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 mod capacity;
 mod cpu_target;
 mod density;

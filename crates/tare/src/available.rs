@@ -116,7 +116,6 @@ fn ended(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
     use crate::catalog::Registries;
 

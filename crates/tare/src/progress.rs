@@ -344,7 +344,6 @@ impl Observer for Progress {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
     use tare_model::study::Guests;
 
     use super::*;

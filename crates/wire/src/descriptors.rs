@@ -20,7 +20,6 @@ pub fn keep_to_ourselves() {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use std::os::fd::AsRawFd;
 

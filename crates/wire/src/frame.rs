@@ -131,7 +131,6 @@ pub fn read_frame<T: DeserializeOwned>(reader: &mut dyn Read) -> Result<Option<T
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
     use super::*;
 
     #[test]

@@ -213,7 +213,6 @@ fn write_requests(writer: &mut dyn Write, queue: &mpsc::Receiver<Vec<u8>>, waiti
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
     use super::*;
     use crate::frame::write_frame;
     use std::os::unix::net::UnixStream;

@@ -257,7 +257,6 @@ pub(crate) fn explained(site: &WorkSite<'_>, servers: &[(&str, u64)], error: Wor
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use tare_wire::ExecResult;
 

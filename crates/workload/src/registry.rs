@@ -10,7 +10,6 @@ pub fn find(name: &str) -> Option<&'static Entry> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
     use super::*;
     use serde_json::Value;
     use serde_json::json;

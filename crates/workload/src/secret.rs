@@ -83,7 +83,6 @@ fn read(path: &Path) -> Result<String, FieldError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use serde_json::json;
 

@@ -251,7 +251,6 @@ fn series(result: &DriveResult, unit: UnitOfWork) -> Vec<Sample> {
 
 #[cfg(test)]
 pub mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     /// The result of a driver of one thread and its watcher over a second, in which all went well.

@@ -180,7 +180,6 @@ fn sleep_until(at_ns: u64) {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use serde_json::json;
     use tare_model::Span;

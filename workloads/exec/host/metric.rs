@@ -92,7 +92,6 @@ impl Extractor {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
     use super::*;
 
     fn by(regex: Option<&str>, json: Option<&str>) -> Result<Extractor, FieldError> {

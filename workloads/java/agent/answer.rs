@@ -176,7 +176,6 @@ fn keep(map: &mut BTreeMap<String, u64>, name: &str, value: u64) -> Option<()> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

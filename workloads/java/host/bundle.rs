@@ -65,7 +65,6 @@ pub(super) fn inside(site: &WorkSite<'_>, parameters: &Parameters, bundle: &Bund
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

@@ -215,7 +215,6 @@ fn done_per_s(driven: &Driven) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     /// A guest that does at most so much and whose idle share is `idle`; `noise` is what is added in turn.

@@ -183,7 +183,6 @@ pub(super) fn combine(guests: Vec<Driven>) -> Option<Driven> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::yields::tests::{histogram, result};
 

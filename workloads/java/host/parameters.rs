@@ -232,7 +232,6 @@ impl Parameters {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
     use super::*;
     use serde_json::json;
     use tare_model::units::Rate;

@@ -170,7 +170,6 @@ fn wrong(counted: &JavaDone, answered: u64, groups: u32, drives: u64) -> Option<
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::collections::BTreeMap;
 
     use super::*;

@@ -1,6 +1,4 @@
 //! Which requests come, and of which keys.
-#![allow(clippy::unwrap_used)]
-
 use super::*;
 
 const DRAWS: u64 = 200_000;

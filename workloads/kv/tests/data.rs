@@ -1,6 +1,4 @@
 //! Keys and values.
-#![allow(clippy::unwrap_used)]
-
 use super::*;
 
 fn keys(count: u64, key_bytes: u32, value_bytes: (u32, u32)) -> Keys {

@@ -1,6 +1,4 @@
 //! Figures from what drivers report.
-#![allow(clippy::unwrap_used)]
-
 use super::super::spec::Counts;
 use super::*;
 use crate::yields::tests::{histogram, result};

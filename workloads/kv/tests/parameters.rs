@@ -1,6 +1,4 @@
 //! Parameters: defaults, what is refused, and what fits.
-#![allow(clippy::unwrap_used)]
-
 use serde_json::json;
 use tare_model::Span;
 

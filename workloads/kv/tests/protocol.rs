@@ -1,6 +1,4 @@
 //! Requests and answers of both protocols, byte by byte.
-#![allow(clippy::unwrap_used)]
-
 use super::*;
 
 const BOTH: [Protocol; 2] = [Protocol::Redis, Protocol::Memcached];

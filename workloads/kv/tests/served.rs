@@ -1,6 +1,4 @@
 //! What servers count, held against what drivers saw.
-#![allow(clippy::unwrap_used)]
-
 use super::super::spec::Counts;
 use super::*;
 

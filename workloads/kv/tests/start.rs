@@ -1,6 +1,4 @@
 //! How servers are started, and when they hold what was set.
-#![allow(clippy::unwrap_used)]
-
 use serde_json::json;
 
 use super::super::parameters::checked;

@@ -1,6 +1,4 @@
 //! Whole trials of `kv` with real servers: filled, driven, verified, reported.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 

@@ -318,7 +318,6 @@ fn yields(result: DriveResult, verdict: VerdictOn) -> Driven {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
     use super::*;
     use serde_json::json;
 

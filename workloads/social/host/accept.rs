@@ -160,7 +160,6 @@ fn pages(parameters: &Parameters, done: &InstanceDone, missed: &mut Missed) {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::social::spec::stationary;
     use tare_model::trial::RequestType;

@@ -118,7 +118,6 @@ fn decided(asked: LargePages, free: Option<(u64, u64)>, needed: u64) -> Result<P
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::social::parameters::Java;
     use tare_model::ByteSize;

@@ -163,7 +163,6 @@ fn window(running: &mut Running, site: &WorkSite<'_>, seconds: f64, number: u64)
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use tare_model::trial::RequestType;
 
     use super::*;

@@ -301,7 +301,6 @@ pub(super) fn files_kept(site: &WorkSite<'_>, folder: &str, instance: u32) -> Re
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::postgres::settings::SettingValue;
     use crate::social::spec::Scale;

@@ -121,7 +121,6 @@ pub(super) fn tell(driven: &mut Driven, all: &[Stats]) {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::yields::tests::result;
     use crate::yields::{UnitOfWork, from_result};

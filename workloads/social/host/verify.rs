@@ -211,7 +211,6 @@ pub(super) fn too_few_pages(instance: &Instance, done: &InstanceDone, pages: u64
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     const fn added(people: u64, events: u64, attendances: u64) -> Added {

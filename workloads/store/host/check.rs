@@ -92,7 +92,6 @@ fn customers(before: &StoreCounts, done: &StoreDone, after: &StoreCounts, wrong:
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
     use super::*;
 
     fn before() -> StoreCounts {

@@ -210,7 +210,6 @@ fn with_url(read: &Parameters, url: &SecretSource) -> Result<(), FieldError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
     use super::*;
     use serde_json::json;
 

@@ -345,7 +345,6 @@ pub(super) fn leave_server(asked: Asked<'_>, server: &SqlServer, parameters: &Pa
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

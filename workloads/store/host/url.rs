@@ -154,7 +154,6 @@ fn decoded(text: &str) -> Result<String, FieldError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
     use super::*;
 
     #[test]

@@ -236,7 +236,6 @@ fn named(doing: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
     use super::*;
     use crate::yields::tests::result;
     use crate::yields::{UnitOfWork, from_result};

@@ -204,7 +204,6 @@ fn yields(result: DriveResult, both: bool) -> Driven {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
     use serde_json::json;
 

@@ -21,7 +21,6 @@ pub const fn proof(salt: u64, query: &[u8]) -> [u8; 16] {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

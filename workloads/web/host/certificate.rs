@@ -38,7 +38,6 @@ pub(super) fn made(address: IpAddr) -> Result<Certificate, Failure> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

@@ -76,7 +76,6 @@ pub(super) fn file_set(model: &SiteModel) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use serde_json::json;
 
     use super::*;

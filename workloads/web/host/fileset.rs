@@ -235,7 +235,6 @@ impl Blocks {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::os::unix::fs::MetadataExt;
 
     use super::*;

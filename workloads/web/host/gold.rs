@@ -207,7 +207,6 @@ fn link_all(from: &Path, to: &Path) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::os::unix::fs::MetadataExt;
 
     use super::*;

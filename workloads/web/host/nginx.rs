@@ -93,7 +93,6 @@ pub(super) fn file(of: &Settings<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

@@ -70,7 +70,6 @@ pub(super) fn busy_heap(users: u32, connections: u8, stay: Stay, tls: bool) -> u
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::web::compile::{compile, file_set};
     use crate::web::tables::Site;

@@ -151,7 +151,6 @@ const fn jump(code: u16, k: u32, yes: u8, no: u8) -> sock_filter {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     /// What the kernel answers, as its own interpreter would find it.

@@ -74,7 +74,6 @@ impl Drop for Region {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

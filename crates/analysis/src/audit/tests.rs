@@ -1,6 +1,4 @@
 //! Each check on both sides of its limit, and what a broken one does to a verdict.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::collections::BTreeMap;
 
 use tare_model::audit::{AuditCheck, AuditEntry, AuditOutcome};

@@ -118,7 +118,6 @@ impl Normal {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn rows(of: impl Fn(f64, f64) -> f64) -> Normal {

@@ -1,6 +1,4 @@
 //! Tests of the statistics as a whole: against SciPy, by simulation, and from made-up runs to findings.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 mod capacity;
 mod consolidation;
 mod density;

@@ -1,6 +1,4 @@
 //! Searches on servers that are made up: sharp ones, noisy ones, lucky ones and broken ones.
-#![allow(clippy::unwrap_used)]
-
 use tare_model::Span;
 use tare_model::load::Arrivals;
 

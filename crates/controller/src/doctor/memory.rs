@@ -92,7 +92,6 @@ fn gib(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use crate::host_memory;
     use crate::registry::{Registry, Shipped};
 

@@ -109,7 +109,6 @@ pub(crate) fn rows_of(body: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn row(columns: &[Option<&[u8]>]) -> Vec<u8> {

@@ -150,7 +150,6 @@ fn unsupported(what: &str) -> PgError {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn server(password: Option<&str>) -> SqlServer {

@@ -219,7 +219,6 @@ impl Connection {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::super::frame::Columns;
     use super::super::wire::Wire;
     use super::*;

@@ -177,7 +177,6 @@ fn failed(errno: Errno) -> PgError {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use std::io::Write;
     use std::os::unix::net::UnixStream;

@@ -54,7 +54,6 @@ impl Ticks {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::session::sys::{self, BATCH, Event};
     use std::os::fd::AsFd;

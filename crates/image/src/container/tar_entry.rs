@@ -143,7 +143,6 @@ fn number<T: std::str::FromStr>(digits: &[u8]) -> Option<T> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn record(key: &str, value: &[u8]) -> Vec<u8> {

@@ -1,7 +1,5 @@
 //! Version 1 and hybrid groups for real (they need root and a host that has them), version 2 on a
 //! directory with the same files.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 

@@ -69,7 +69,6 @@ fn head(line: &str) -> Option<Mapping> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     /// As Linux 6.18 tells it, shortened.

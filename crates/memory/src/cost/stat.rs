@@ -154,7 +154,6 @@ pub fn parse(text: &str) -> Merger {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

@@ -307,7 +307,6 @@ impl Rule for Tare {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::super::simulator::{Kind, PAGE, PAGE_CPU_S, Simulator};
     use super::*;
 

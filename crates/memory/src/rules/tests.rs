@@ -1,6 +1,4 @@
 //! The rules on courses that were reckoned by hand.
-#![allow(clippy::unwrap_used)]
-
 use std::time::Duration;
 
 use tare_model::units::Span;

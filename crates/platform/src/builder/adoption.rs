@@ -102,7 +102,6 @@ pub(crate) fn parent_named(process: u32, name: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::io::{Read, Write};
     use std::process::Stdio;
 

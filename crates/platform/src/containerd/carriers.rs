@@ -33,7 +33,6 @@ fn names(line: &[u8], id: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::io::Read;
 
     use super::*;

@@ -117,7 +117,6 @@ fn remedy(runtime: &Runtime) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn runtime(shim: &str) -> Runtime {

@@ -136,7 +136,6 @@ pub(super) fn number_in(file: &Path) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::held::Held as _;
     use std::os::unix::fs::PermissionsExt;

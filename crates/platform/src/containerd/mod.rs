@@ -291,7 +291,6 @@ fn shim_version(shim: &Path, is_machine: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use serde_json::json;
 

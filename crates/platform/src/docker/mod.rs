@@ -141,7 +141,6 @@ impl From<Options> for Settings {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::entry::check;
     use serde_json::json;

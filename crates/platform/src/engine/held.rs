@@ -56,7 +56,6 @@ impl held::Held for Held {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::held::{Held as _, reap};
 

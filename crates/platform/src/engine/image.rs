@@ -181,7 +181,6 @@ impl Top {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use std::collections::BTreeMap;
 

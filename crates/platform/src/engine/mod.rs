@@ -322,7 +322,6 @@ impl<K: Kind> Engine<K> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

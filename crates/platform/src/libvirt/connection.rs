@@ -62,7 +62,6 @@ pub(super) fn version_text(version: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

@@ -109,7 +109,6 @@ impl LibvirtError {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::print_stdout)]
     use std::collections::HashMap;
 
     use super::*;

@@ -117,7 +117,6 @@ fn undefine(domain: &Domain) -> Result<(), LibvirtError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::held::Held as _;
     use tare_model::ByteSize;

@@ -305,7 +305,6 @@ fn bytes(node: &Node) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use tare_model::guest::GuestSize;
 

@@ -303,7 +303,6 @@ fn name(path: &[&str], word: &str) -> Result<(), FieldError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::entry::check;
     use crate::machine::image::DebianImage;

@@ -1,6 +1,4 @@
 //! libvirt's own test driver, for real: the library is loaded, and everything but a guest is there.
-#![allow(clippy::unwrap_used)]
-
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;

@@ -125,7 +125,6 @@ pub(super) const CALL_LIMIT: Duration = Duration::from_secs(30);
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

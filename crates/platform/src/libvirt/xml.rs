@@ -149,7 +149,6 @@ fn unreadable(what: &str, why: impl ToString) -> LibvirtError {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

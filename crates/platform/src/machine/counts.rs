@@ -50,7 +50,6 @@ fn read(machine: &Path) -> io::Result<Vec<(String, f64)>> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

@@ -139,7 +139,6 @@ pub(crate) fn note_as_found(builder: &mut GuestBuilder<'_>, program: &str, proce
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     const STATUS: &str = "Name:\tx\nUid:\t7\t7\t7\t7\nCapInh:\t0\nCapPrm:\t000000000000000a\nCapEff:\t0000000000000000\n\

@@ -166,7 +166,6 @@ fn written((name, limit): (&str, Rlimit)) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use serde_json::json;
     use tare_model::ByteSize;

@@ -78,7 +78,6 @@ impl Options {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::{entry, options as common};
     use serde_json::{Value, json};

@@ -161,7 +161,6 @@ fn is_there(mount: &PrivateMount) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::held::Held as _;
 

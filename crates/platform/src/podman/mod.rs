@@ -123,7 +123,6 @@ fn refuses_hybrid() -> Option<Refusal> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::entry::check;
     use serde_json::json;

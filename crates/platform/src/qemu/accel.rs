@@ -149,7 +149,6 @@ fn ended(status: ExitStatus) -> Option<Failure> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;

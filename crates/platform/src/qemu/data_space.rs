@@ -87,7 +87,6 @@ fn has_place(disk: &DataDisk, wanted: DataWanted) -> Result<(), Refusal> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use serde_json::{Value, json};
     use tare_model::ByteSize;

@@ -83,7 +83,6 @@ fn said_of(program: &str, machine: &str, nodes: &[&str], remedy: &str) -> Result
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::print_stdout)]
     use super::*;
 
     #[test]

@@ -379,7 +379,6 @@ impl Options {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::entry;
 

@@ -234,7 +234,6 @@ fn pid(thread: u32) -> Option<Pid> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use std::io::Write;
     use std::os::unix::net::UnixListener;

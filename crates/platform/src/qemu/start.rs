@@ -363,7 +363,6 @@ fn counts(mut monitor: Monitor, process: u32) -> Counts {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

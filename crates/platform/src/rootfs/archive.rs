@@ -97,7 +97,6 @@ fn stays_inside(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use tar::{Builder, Header};
 

@@ -117,7 +117,6 @@ pub(crate) fn defaults(image: &ContainerImage) -> CommandDefaults {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use serde_json::json;
 

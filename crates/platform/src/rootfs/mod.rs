@@ -173,7 +173,6 @@ pub(crate) fn overlay(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

@@ -134,7 +134,6 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::held::Held as _;
     use serde_json::json;

@@ -49,7 +49,6 @@ impl HostKey {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     const KEY: &str = "AAAAC3NzaC1lZDI1NTE5AAAAIJ2dM0n9FzH0T8oZ6wY8Ww0n9FzH0T8oZ6wY8Ww0n9Fz";

@@ -39,7 +39,6 @@ fn of_header(header: &[u8; 20]) -> Option<&'static [&'static str]> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

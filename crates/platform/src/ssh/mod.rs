@@ -229,7 +229,6 @@ fn rows(spec: &GuestSpec, facts: &AgentFacts) -> Vec<ParityRow> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use tare_model::guest::GuestSize;
 

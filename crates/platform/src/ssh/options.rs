@@ -137,7 +137,6 @@ fn plain(path: &[&str], word: &str) -> Result<(), FieldError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::entry;
 

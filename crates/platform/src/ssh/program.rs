@@ -90,7 +90,6 @@ pub(super) fn run(command: &mut Command, input: Vec<u8>, limit: Duration) -> Res
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn sh(script: &str) -> Command {

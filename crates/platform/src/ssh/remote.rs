@@ -181,7 +181,6 @@ pub(super) fn remove(to: &Destination, run_id: &str, place: &Place) -> Result<()
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn sh(script: &str, arguments: &[&str], input: &[u8]) -> super::super::program::Ended {

@@ -115,7 +115,6 @@ impl Facts {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     /// A host with every kind of secret in the places where hosts keep them.

@@ -123,7 +123,6 @@ pub(crate) fn phase_of(name: &str) -> Option<Phase> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
 
     #[test]

@@ -54,7 +54,6 @@ pub(crate) fn remove_trial(db: &mut Connection, trial: u32) -> rusqlite::Result<
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::store::{create, insert_trial};
     use crate::testing;

@@ -1,6 +1,4 @@
 //! Tests of whole folders: what is written is read, what is damaged is reported, what a crash leaves is repaired.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 mod cpu_target;
 mod crash;
 mod folder;

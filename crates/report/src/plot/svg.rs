@@ -269,8 +269,6 @@ pub(crate) fn wrapped(text: &str, width: f64, size: f64, lines: usize) -> Vec<St
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::expect_used)]
-
     use super::*;
 
     #[test]

@@ -39,7 +39,6 @@ pub(super) fn table(case: &CaseFindings, arms: &Arms) -> Option<Table> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use tare_model::kvm::specs;
 
     use super::*;

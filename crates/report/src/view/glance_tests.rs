@@ -1,6 +1,4 @@
 //! Tests of the table of all arms.
-#![allow(clippy::unwrap_used)]
-
 use super::*;
 use crate::fixture;
 

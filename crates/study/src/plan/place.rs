@@ -116,7 +116,6 @@ pub(super) fn crowded(study: &Study, placed: &CpuPlacement, host: &HostFacts) ->
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn host(cpus: std::ops::Range<u32>, shared_cores: &[&[u32]]) -> HostFacts {

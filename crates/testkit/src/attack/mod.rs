@@ -118,7 +118,6 @@ fn follow(stream: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

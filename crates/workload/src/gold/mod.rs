@@ -180,7 +180,6 @@ pub(crate) fn shown(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::cell::Cell;
 
     use super::*;

@@ -135,7 +135,6 @@ pub(crate) fn remove(place: &Path) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

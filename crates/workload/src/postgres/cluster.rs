@@ -282,7 +282,6 @@ fn tidy(data: &Path) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     /// A database of which a number is kept.

@@ -134,7 +134,6 @@ pub(crate) fn version(said: &str) -> Option<(String, u32)> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 

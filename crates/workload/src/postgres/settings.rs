@@ -217,7 +217,6 @@ pub(crate) fn unsafe_flags(running: &[(String, String)]) -> Vec<Flag> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
     use super::*;
 
     fn published() -> For {

@@ -83,7 +83,6 @@ fn end(table: Table, cut: bool) -> Job<Work> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::collections::HashSet;
 
     use super::*;

@@ -68,7 +68,6 @@ fn of(text: &str) -> Result<Vec<(Table, String)>, SqlFailure> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

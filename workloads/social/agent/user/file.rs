@@ -102,7 +102,6 @@ impl Template {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn file(id: u64, bytes: u64, step: usize) -> Vec<u8> {

@@ -189,7 +189,6 @@ fn finish(out: &mut Outgoing, path: &str, to: To<'_>) {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::super::outgoing::Template;
     use super::super::simulate::tests::drive;
     use super::super::world::Instance;

@@ -135,7 +135,6 @@ fn product(products: u64, dice: &mut Dice) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::store::spec::{StoreSize, StoreStatements};
     use std::collections::BTreeMap;

@@ -1,6 +1,4 @@
 //! Tests of what needs no server.
-#![allow(clippy::unwrap_used)]
-
 use super::*;
 use crate::store::spec::{StoreSize, StoreStatements};
 use tare_model::load::Phases;

@@ -103,7 +103,6 @@ pub fn command_of(site: &str, page: &str) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::fmt::Write;
 
     use super::super::fields::ALL;

@@ -185,7 +185,6 @@ fn image(check: Option<Check<'_>>, end: &[u8], out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

@@ -128,7 +128,6 @@ fn fields(asked: &Asked<'_>, proof: [u8; 16], out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::print_stdout)]
     use super::*;
 
     fn answer(salt: u64, query: &str) -> String {

@@ -1,5 +1,4 @@
 //! On directories with a group's files: a real group that systemd hands out needs systemd.
-#![allow(clippy::unwrap_used)]
 use rustix::fs::XattrFlags;
 
 use super::*;

@@ -70,7 +70,6 @@ fn allows_unsafe_interrupts(tree: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

@@ -67,7 +67,6 @@ fn answered(result: libc::c_int) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::print_stdout)]
     use super::*;
 
     #[test]

@@ -107,7 +107,6 @@ pub fn pace(settings: &Settings) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::time::Duration;
 
     use super::*;

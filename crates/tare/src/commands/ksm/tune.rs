@@ -265,7 +265,6 @@ impl Tune<'_> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use clap::Parser;
 
     use super::*;

@@ -1,6 +1,4 @@
 //! Sites, users, requests and answers together.
-#![allow(clippy::unwrap_used, clippy::panic)]
-
 mod answers;
 mod counts;
 mod mix;

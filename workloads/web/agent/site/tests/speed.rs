@@ -1,6 +1,4 @@
 //! What a request costs here: prints nanoseconds of this machine, in a release build worth reading.
-#![allow(clippy::print_stdout)]
-
 use std::hint::black_box;
 use std::time::Instant;
 
