@@ -198,7 +198,7 @@ fn every_browse_and_login_uses_its_index() {
     let actor = value(&mut connection, "SELECT actor FROM products WHERE prod_id = 77");
     let title = value(&mut connection, "SELECT split_part(title, ' ', 2) FROM products WHERE prod_id = 77");
     let cases: [(&str, &[&str], &str, &str); 7] = [
-        (statements::BROWSE_BY_CATEGORY, &["integer", "integer"], "3, 5", "special on products"),
+        (statements::BROWSE_BY_CATEGORY, &["integer", "integer"], "3, 5", "_special"),
         (statements::BROWSE_BY_ACTOR, &["text", "integer"], &format!("'{actor}', 5"), "products_actor"),
         (statements::BROWSE_BY_TITLE, &["text", "integer"], &format!("'{title}', 5"), "products_title"),
         (statements::LOGIN, &["text", "text"], "'user5', 'password'", "customers_"),
@@ -206,7 +206,7 @@ fn every_browse_and_login_uses_its_index() {
         (statements::READ_PRICE, &["integer"], "5", "products_pkey"),
         (statements::TAKE_STOCK, &["integer", "integer"], "5, 1", "inventory_pkey"),
     ];
-    // Of an offer the server may find the few that are special and look at their category: which is cheaper is its to say.
+    // The server may take the index of special products or that of category and special: it judges which is cheaper.
     for mode in ["force_generic_plan", "force_custom_plan"] {
         connection.simple(&format!("SET plan_cache_mode = {mode}")).unwrap();
         for (n, (sql, types, values, index)) in cases.iter().enumerate() {

@@ -92,7 +92,7 @@ fn two_guests_with_two_drivers_each_are_restored_driven_counted_and_reported() {
         assert_eq!(line(name).matches('|').count(), 4, "two arms: {}", line(name));
     }
     for name in
-        ["Cost of one order", "Where the time of an order goes", "Outcomes of the orders", "of them rolled back"]
+        ["Where the time of an order goes", "Outcomes of the orders", "of them rolled back"]
     {
         line(name);
     }
