@@ -83,7 +83,7 @@ fn two_guests_with_two_drivers_each_are_restored_driven_counted_and_reported() {
     assert!(markdown.contains("data restored in"), "{markdown}");
     // The published table: a line a driver, a line a guest, the sum and its ratio, medians all of them.
     let line = |name: &str| {
-        let found = markdown.lines().find(|line| line.trim_start_matches(['|', ' ', '*']).starts_with(name));
+        let found = markdown.lines().find(|line| line.trim_start_matches(['|', ' ', '*', '#']).starts_with(name));
         found.unwrap_or_else(|| panic!("no line {name} in {markdown}")).to_owned()
     };
     assert!(line("By guest and driver").contains("medians of 2 trials"), "{markdown}");
