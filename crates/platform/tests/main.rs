@@ -1,7 +1,7 @@
 //! Platforms on this host, started for real.
 //!
 //! `cargo xtask test platform/` runs each module in a process of its own.
-#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
 
 mod common;
 mod containers;
