@@ -249,6 +249,7 @@ fn drive_spec<T: Task>(task: &T, target: SocketAddr) -> Result<DriveSpec> {
         load: LoadModel::Closed { clients: 2, think_time: Span::ZERO },
         phases: Phases::measuring(Span::from_millis(20)),
         start_at_ns: 0,
+        turns: None,
         seed: 1,
         socket: SocketOptions::default(),
         record: true,

@@ -455,6 +455,7 @@ fn drive_spec(link: &Link, warm_up_ms: u64, steady_ms: u64) -> DriveSpec {
         load: LoadModel::Closed { clients: 1, think_time: Span::ZERO },
         phases: Phases { warm_up: Span::from_millis(warm_up_ms), ..Phases::measuring(Span::from_millis(steady_ms)) },
         start_at_ns: 0,
+        turns: None,
         seed: 1,
         socket,
         record: true,

@@ -194,6 +194,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 load,
                 phases: Phases { warm_up: span(warm_up), ..Phases::measuring(span(seconds)) },
                 start_at_ns: 0,
+                turns: None,
                 seed: 1,
                 socket: settings.socket(),
                 record: !no_record,

@@ -159,6 +159,7 @@ fn spec(server: &Server, settings: &Drive) -> Result<DriveSpec, Box<dyn Error>> 
         load,
         phases: Phases { warm_up: span(settings.warm_up), ..Phases::measuring(span(settings.seconds)) },
         start_at_ns: 0,
+        turns: None,
         seed: settings.seed,
         socket: SocketOptions::default(),
         record: true,

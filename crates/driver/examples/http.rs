@@ -139,6 +139,7 @@ fn spec(cli: &Cli) -> Result<DriveSpec, Box<dyn Error>> {
             ramp_down: Span::ZERO,
         },
         start_at_ns: 0,
+        turns: None,
         seed: 1,
         socket: SocketOptions::default(),
         record: true,

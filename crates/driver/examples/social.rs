@@ -131,6 +131,7 @@ fn spec(cli: &Drive) -> Result<DriveSpec, tare_model::packed::PackError> {
         load: LoadModel::Closed { clients: cli.users, think_time: Span::ZERO },
         phases: Phases { warm_up: seconds(cli.warm), ..Phases::measuring(seconds(cli.duration)) },
         start_at_ns: 0,
+        turns: None,
         seed: cli.names,
         socket: SocketOptions::default(),
         record: true,

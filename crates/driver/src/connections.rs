@@ -25,7 +25,7 @@ pub(crate) struct Common<'a> {
 }
 
 /// What a thread has beside its connection.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct DriverThread<'a> {
     pub worker: Worker<'a>,
     pub breaker: &'a Breaker,
@@ -36,7 +36,7 @@ pub(crate) struct DriverThread<'a> {
 impl<'a> DriverThread<'a> {
     /// The same thread with durations recorded in `shared`, which begins so long after the start of a warm-up.
     pub fn sharing(&self, shared: &'a Shared, delay_ns: u64) -> Self {
-        Self { worker: Worker { shared: Some(shared), delay_ns, ..self.worker }, ..*self }
+        Self { worker: Worker { shared: Some(shared), delay_ns, ..self.worker.clone() }, ..*self }
     }
 
     /// Performs the operation as often and at the times that the load says.
@@ -60,7 +60,7 @@ pub(crate) fn run<C: Send, T: Send>(
     work: impl Fn(C, &DriverThread<'_>) -> (Tally, T) + Sync,
 ) -> Result<(DriveResult, Vec<T>), DriverError> {
     let Common { spec, course, operation_bytes: (to_guest, from_guest), long, granted } = common;
-    let timeline = course.timeline;
+    let timeline = course.timeline.clone();
     let shared = open::Shared::of(spec, &timeline, spec.load.connections());
     let grace_ns = if long || shared.is_some() { GRACE_NS } else { GRACE_CLOSED_NS };
     let control = Control::default();
@@ -80,7 +80,8 @@ pub(crate) fn run<C: Send, T: Send>(
     let places = connections.into_iter().zip(meters.iter().zip(&breakers)).enumerate();
     let each = places.map(|(index, (connection, (meter, breaker)))| {
         let (index, record) = (index as u32, spec.record);
-        let worker = Worker { index, of, timeline, control, meter, record, shared: None, delay_ns: 0 };
+        let worker =
+            Worker { index, of, timeline: timeline.clone(), control, meter, record, shared: None, delay_ns: 0 };
         let thread = DriverThread { worker, breaker, load: &spec.load, arrivals };
         move || {
             let (mut tally, other) = work(connection, &thread);

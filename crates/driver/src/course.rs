@@ -22,7 +22,7 @@ pub(crate) trait Drive: Debug + Send {
 }
 
 /// What a run goes by; [`Prepared::run`](crate::drive::Prepared::run) has the rest.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct Course<'a> {
     /// The phases.
     pub timeline: Timeline,

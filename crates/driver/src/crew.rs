@@ -31,7 +31,7 @@ pub(crate) fn run_threads<T: Send, W: FnOnce() -> Result<(Tally, T), DriverError
     watch: &Watch<'_>,
     granted: Vec<(String, String)>,
 ) -> Result<(DriveResult, Vec<T>), DriverError> {
-    let (control, timeline) = (watch.control, watch.course.timeline);
+    let (control, timeline) = (watch.control, &watch.course.timeline);
     let (counts, watched) = thread::scope(|scope| {
         let mut running = Vec::new();
         let mut refused = None;
@@ -64,7 +64,7 @@ pub(crate) fn run_threads<T: Send, W: FnOnce() -> Result<(Tally, T), DriverError
         return Err(DriverError::Cancelled);
     }
     let (tallies, others): (Vec<Tally>, Vec<T>) = counts.into_iter().unzip();
-    let result = outcome::result(&timeline, tallies.into_iter(), watched, granted);
+    let result = outcome::result(timeline, tallies.into_iter(), watched, granted);
     let backlog_max = watch.arrivals.map_or(0, |s| s.backlog.most(timeline.steady_start, timeline.load_end));
     Ok((DriveResult { backlog_max, ..result }, others))
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use tare_model::drive::{DriveInterval, DriveResult, DriveSpec};
 use tare_model::load::{LoadModel, Phases};
+use tare_model::turns::{TurnSpec, Turns};
 
 use crate::clock::{now_ns, tighten_timers};
 use crate::course::{Course, Drive};
@@ -28,6 +29,7 @@ pub fn run(
 #[derive(Debug)]
 pub struct Prepared {
     phases: Phases,
+    turns: Option<Turns>,
     drive: Box<dyn Drive>,
 }
 
@@ -39,7 +41,7 @@ pub struct Prepared {
 pub fn prepare(spec: &DriveSpec, cancel: &AtomicBool) -> Result<Prepared, DriverError> {
     check(spec)?;
     let drive = registry::prepare(spec, cancel)?;
-    Ok(Prepared { phases: spec.phases, drive })
+    Ok(Prepared { phases: spec.phases, turns: spec.turns.clone(), drive })
 }
 
 /// Refuses what no driver can do, before anything is opened.
@@ -53,6 +55,15 @@ fn check(spec: &DriveSpec) -> Result<(), DriverError> {
     }
     if spec.interval_ns == 0 {
         return Err(invalid("its series has intervals of no length", "give interval_ns a length"));
+    }
+    if let Some(turns) = &spec.turns {
+        let TurnSpec { turn, warm_up, .. } = turns.spec;
+        if turn.ns == 0 || warm_up.ns >= turn.ns {
+            return Err(invalid("nothing of its turns is measured", "make turns longer than their warm-up"));
+        }
+        if (turns.places.len() as u32) < turns.spec.rounds(&spec.phases) {
+            return Err(invalid("its turns are too few for its phases", "give it a turn in every round"));
+        }
     }
     if let LoadModel::Open { rate, .. } = spec.load
         && !(rate.0.is_finite() && rate.0 > 0.0)
@@ -82,7 +93,11 @@ impl Prepared {
     ) -> Result<DriveResult, DriverError> {
         tighten_timers();
         let now = now_ns();
-        let timeline = Timeline::new(if start_at_ns == 0 { now } else { start_at_ns }, &self.phases);
+        let start = if start_at_ns == 0 { now } else { start_at_ns };
+        let timeline = match &self.turns {
+            None => Timeline::new(start, &self.phases),
+            Some(turns) => Timeline::in_turns(start, &self.phases, turns),
+        };
         match now.saturating_sub(timeline.steady_start) {
             0 => self.drive.run(Course { timeline, progress, cancel }),
             late_ns => Err(DriverError::Late { late_ns }),

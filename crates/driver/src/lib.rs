@@ -76,6 +76,7 @@ mod task;
 mod tcp;
 mod timeline;
 mod times;
+mod turn_counts;
 mod udp;
 mod usage;
 mod workloads;

@@ -1,7 +1,7 @@
 //! The open loop: operations start at times fixed in advance, whether or not earlier ones have ended.
 
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tare_model::drive::DriveSpec;
 use tare_model::load::LoadModel;
@@ -9,10 +9,12 @@ use tare_model::load::LoadModel;
 use crate::backlog::Backlog;
 use crate::clock::{now_ns, sleep_until};
 use crate::course::GRACE_NS;
+use crate::error::Failure;
 use crate::operation::{Done, Operation, Worker};
 use crate::schedule::{Dealer, Schedule};
 use crate::tally::Tally;
 use crate::timeline::{Stage, Timeline, Tracker};
+use crate::turn_counts::TurnCounts;
 
 /// What the threads of an open loop share.
 #[derive(Debug)]
@@ -25,7 +27,7 @@ impl Shared {
     /// The arrivals of an open loop, dealt to so many threads; `None` of a closed one.
     pub fn of(spec: &DriveSpec, timeline: &Timeline, threads: u32) -> Option<Self> {
         let LoadModel::Open { rate, arrivals, .. } = spec.load else { return None };
-        let schedule = Schedule::new(rate.0, arrivals, &spec.phases, timeline.start, spec.seed);
+        let schedule = Schedule::new(rate.0, arrivals, &spec.phases, timeline.start, spec.seed).by(timeline);
         let backlog = Backlog::new(timeline, timeline.load_end.saturating_add(GRACE_NS));
         Some(Self { dealer: Dealer::new(schedule, threads), backlog })
     }
@@ -62,7 +64,8 @@ pub(crate) fn run<O: Operation>(mut operation: O, worker: &Worker<'_>, shared: &
     let timeline = &worker.timeline;
     let stop = &worker.control.stop;
     let mut hand = Hand::of(&shared.dealer, worker.index as usize);
-    let mut tracker = Tracker::new(*timeline);
+    let mut tracker = Tracker::new(timeline.clone());
+    let mut turns = TurnCounts::of(timeline);
     let (mut ended, mut now) = (0, 0);
     while let Some(intended) = hand.next() {
         let due = timeline.measures(intended);
@@ -80,10 +83,10 @@ pub(crate) fn run<O: Operation>(mut operation: O, worker: &Worker<'_>, shared: &
             give_up(Some(intended), &mut hand, worker, shared, &mut tally);
             break;
         }
+        now = in_turn(now, &mut tracker, stop);
         if behind {
             shared.backlog.waited(intended, now);
         }
-        tracker.at(now);
         let sent = now;
         let outcome = operation.perform();
         now = now_ns();
@@ -92,21 +95,20 @@ pub(crate) fn run<O: Operation>(mut operation: O, worker: &Worker<'_>, shared: &
             Ok(Done::Answered) => {
                 ended += 1;
                 worker.meter.set_operations(ended);
-                if stage == Stage::Steady {
+                // In turns what was due in a turn may be answered after it.
+                let counts = if timeline.takes_turns() { due } else { stage == Stage::Steady };
+                if counts {
                     tally.operations += 1;
                     operation.counts();
                 }
-                answered(&operation, due.then_some((intended, sent, now)), &mut tally);
-            }
-            Ok(Done::Lost) => lost(due, now - intended, &mut tally),
-            Err(failure) => {
-                let cut = worker.control.cut.load(Ordering::Relaxed);
-                if cut {
-                    unfinished(intended, worker, &mut tally);
-                } else {
-                    tally.error(failure.reason);
+                if due {
+                    let took = answered(&operation, (timeline.waited(intended, sent), sent, now), &mut tally);
+                    turns.iter_mut().for_each(|turns| turns.open(intended, took, (sent, now)));
                 }
-                if failure.fatal || cut {
+            }
+            Ok(Done::Lost) => lost(due, timeline.waited(intended, sent) + (now - sent), &mut tally),
+            Err(failure) => {
+                if !goes_on(failure, intended, worker, &mut tally) {
                     give_up(None, &mut hand, worker, shared, &mut tally);
                     break;
                 }
@@ -114,17 +116,42 @@ pub(crate) fn run<O: Operation>(mut operation: O, worker: &Worker<'_>, shared: &
         }
     }
     tally.answered = ended;
+    tally.turns = turns.map(TurnCounts::finish);
     tally.cpu = tracker.finish();
     tally
 }
 
-/// Records when an arrival that was due in the window was due, was sent and was answered.
+/// Waits while it is the turn of others: what could not begin in its turn begins in the next. The moment after that.
 #[inline]
-fn answered<O: Operation>(operation: &O, times: Option<(u64, u64, u64)>, tally: &mut Tally) {
-    if let Some((intended, sent, now)) = times {
-        // Never before it was sent: what is not timed was spent after that.
-        tally.answered_at(intended, sent, now.saturating_sub(operation.untimed_ns()).max(sent));
+fn in_turn(now: u64, tracker: &mut Tracker, stop: &AtomicBool) -> u64 {
+    if tracker.at(now) != Stage::Rest {
+        return now;
     }
+    sleep_until(tracker.until(), stop);
+    let now = now_ns();
+    tracker.at(now);
+    now
+}
+
+/// Records how long an arrival that was due in the window waited, when it was sent and when it was answered; returns its response time.
+#[inline]
+fn answered<O: Operation>(operation: &O, (waited, sent, now): (u64, u64, u64), tally: &mut Tally) -> u64 {
+    // Never before it was sent: what is not timed was spent after that.
+    let service = now.saturating_sub(operation.untimed_ns()).saturating_sub(sent);
+    tally.answered_after(waited, service);
+    waited + service
+}
+
+/// Counts a failed operation by reason, or as unfinished where the run was cut; whether the connection goes on.
+#[cold]
+fn goes_on(failure: Failure, intended: u64, worker: &Worker<'_>, tally: &mut Tally) -> bool {
+    let cut = worker.control.cut.load(Ordering::Relaxed);
+    if cut {
+        unfinished(intended, worker, tally);
+    } else {
+        tally.error(failure.reason);
+    }
+    !(failure.fatal || cut)
 }
 
 /// Counts an exchange without an answer. Its response time is censored: it took longer than was waited for.

@@ -37,7 +37,7 @@ pub(crate) trait Operation {
 }
 
 /// What every thread of a run is given.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Worker<'a> {
     /// Which connection, from 0.
     pub index: u32,
@@ -58,7 +58,7 @@ impl Worker<'_> {
     pub fn begins_at(&self) -> u64 {
         let timeline = &self.timeline;
         if timeline.warm_end > timeline.start {
-            timeline.start.saturating_add(self.delay_ns)
+            timeline.after(timeline.start, self.delay_ns)
         } else {
             timeline.joins_at(self.index, self.of)
         }

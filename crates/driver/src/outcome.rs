@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use tare_model::drive::DriveResult;
+use tare_model::turns::TurnsDone;
 
 use crate::supervise::Watched;
 use crate::tally::Tally;
@@ -17,6 +18,7 @@ pub(crate) fn result(
     granted: Vec<(String, String)>,
 ) -> DriveResult {
     let mut used = watched.cpu;
+    let mut turns: Vec<TurnsDone> = Vec::new();
     let mut errors: BTreeMap<String, u64> = BTreeMap::new();
     let mut result = DriveResult {
         steady_start_ns: timeline.steady_start,
@@ -44,7 +46,10 @@ pub(crate) fn result(
             *errors.entry(reason).or_insert(0) += count;
         }
         used.add(tally.cpu);
+        turns.extend(tally.turns);
     }
+    let whole = || TurnsDone { measured_ns: timeline.measured_ns(), ..TurnsDone::default() };
+    result.turns = TurnsDone::together(&turns).or_else(|| timeline.takes_turns().then(whole));
     result.errors = errors.into_iter().collect();
     (result.cpu_user_ns, result.cpu_system_ns) = (used.cpu.user_ns, used.cpu.system_ns);
     result.run_delay_ns = run_delay_ns().map(|_| used.run_delay_ns);

@@ -8,6 +8,8 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rand_distr::{Distribution, Exp1};
 use tare_model::load::{Arrivals, Phases};
 
+use crate::timeline::Timeline;
+
 /// Arrivals generated under one lock, so that a thread never waits long for its next ones.
 const BATCH: u32 = 4_096;
 
@@ -26,6 +28,8 @@ pub struct Schedule {
     warm_s: f64,
     ramp_s: f64,
     total_ns: u64,
+    /// Maps the time since the start to moments, where the driver has turns.
+    turns: Option<Timeline>,
     /// Where on the axis of expected counts the last arrival was.
     position: f64,
 }
@@ -41,12 +45,19 @@ impl Schedule {
             warm_s: phases.warm_up.as_secs_f64(),
             ramp_s: phases.ramp_up.as_secs_f64(),
             total_ns: phases.total().ns,
+            turns: None,
             // Equal gaps start half a gap in, so that no arrival falls on a phase's first instant.
             position: match arrivals {
                 Arrivals::Poisson => 0.0,
                 Arrivals::Uniform => -0.5,
             },
         }
+    }
+
+    /// The same on the clock of a driver that has turns: nothing arrives while it is the turn of others.
+    #[must_use]
+    pub(crate) fn by(self, timeline: &Timeline) -> Self {
+        Self { turns: timeline.takes_turns().then(|| timeline.clone()), ..self }
     }
 
     /// Seconds from the start at which `count` arrivals are expected.
@@ -72,7 +83,10 @@ impl Iterator for Schedule {
             Arrivals::Uniform => 1.0,
         };
         let offset = self.seconds_of(self.position) * 1e9;
-        (offset < self.total_ns as f64).then(|| self.start_ns + offset as u64)
+        (offset < self.total_ns as f64).then(|| match &self.turns {
+            None => self.start_ns + offset as u64,
+            Some(timeline) => timeline.moment(offset as u64),
+        })
     }
 }
 

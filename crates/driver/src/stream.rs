@@ -43,7 +43,7 @@ pub(crate) fn run(stream: Stream<'_>, worker: &Worker<'_>) -> Tally {
     let begins =
         if timeline.warm_end > timeline.start { timeline.start } else { timeline.joins_at(worker.index, worker.of) };
     if sleep_until(begins, &worker.control.stop) {
-        let mut tracker = Tracker::new(*timeline);
+        let mut tracker = Tracker::new(timeline.clone());
         let settled = if stream.to_guest {
             send_to_guest(&stream, worker, &mut tracker, &mut tally)
         } else {
@@ -83,7 +83,7 @@ fn pump(
             Stage::Steady => measured += moved,
             Stage::Over => break,
             Stage::WarmUp => continue,
-            Stage::RampUp | Stage::RampDown => {}
+            Stage::Rest | Stage::RampUp | Stage::TurnWarmUp | Stage::RampDown => {}
         }
         if warming {
             warming = false;

@@ -44,7 +44,7 @@ impl Watch<'_> {
     pub fn run(&self) -> Watched {
         let never = AtomicBool::new(false);
         let mut intervals = Vec::new();
-        let mut tracker = Tracker::new(self.course.timeline);
+        let mut tracker = Tracker::new(self.course.timeline.clone());
         let mut seen = (0, 0);
         let mut interval_end = self.course.timeline.start.saturating_add(self.interval_ns);
         let mut cancelled = false;

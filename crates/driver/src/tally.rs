@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use tare_model::turns::TurnsDone;
+
 use crate::record::Recorder;
 use crate::times::Times;
 use crate::usage::Usage;
@@ -30,6 +32,8 @@ pub(crate) struct Tally {
     pub cpu: Usage,
     /// Bulk: the stream ended and both ends counted the same.
     pub verified: bool,
+    /// What was done in turns.
+    pub turns: Option<TurnsDone>,
 }
 
 /// Durations that all threads of a run record together.
@@ -64,6 +68,7 @@ impl Tally {
             errors: BTreeMap::new(),
             cpu: Usage::default(),
             verified: true,
+            turns: None,
         }
     }
 
@@ -86,12 +91,12 @@ impl Tally {
         Self { verified: false, ..Self::new(false) }
     }
 
-    /// Open loop: an arrival that was due in the window was answered.
+    /// Open loop: an arrival that was due in the window waited so long until it was sent, and was answered so long after that.
     #[inline]
-    pub fn answered_at(&mut self, intended: u64, sent: u64, now: u64) {
-        self.response.record(now - intended);
-        self.service.record(now - sent);
-        self.lateness.record(sent - intended);
+    pub fn answered_after(&mut self, waited: u64, service: u64) {
+        self.response.record(waited + service);
+        self.service.record(service);
+        self.lateness.record(waited);
     }
 
     #[cold]

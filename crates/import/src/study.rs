@@ -98,6 +98,7 @@ pub(crate) fn planned(study: Study, mut reported: Vec<ReportedTrial>) -> (Plan, 
         study,
         cpus: CpuPlacement { client: Vec::new(), guests: Vec::new(), note: "not stated in the report".to_owned() },
         trials,
+        sets: Vec::new(),
         cost: Cost { measuring, around: Span::ZERO, memory: ByteSize(0), disk: ByteSize(0) },
         deviations: vec![
             "Every figure was published by others and read from their tables: tare measured none of them. What the \
@@ -120,6 +121,7 @@ fn record(index: u32, trial: ReportedTrial) -> TrialRecord {
         parity: Vec::new(),
         cpu: None,
         window_ns: None,
+        turns: None,
         samples: Vec::new(),
         flags: Vec::new(),
         facts: trial.facts,

@@ -11,6 +11,7 @@ use crate::Histogram;
 use crate::load::{LoadModel, Phases};
 use crate::packed::{PackError, Packed, Task, pack_outcome, unpack_outcome};
 use crate::trial::Step;
+use crate::turns::{Turns, TurnsDone};
 
 /// The exchange that an `rr` operation is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -161,8 +162,10 @@ pub struct DriveSpec {
     pub targets: Vec<SocketAddr>,
     /// How operations are started.
     pub load: LoadModel,
-    /// How long.
+    /// How long. In turns they pass only while it is the driver's turn.
     pub phases: Phases,
+    /// When it is the driver's turn; `None`: all the time.
+    pub turns: Option<Turns>,
     /// When the first phase starts; 0 means at once.
     pub start_at_ns: u64,
     /// Seed of everything random (arrivals).
@@ -259,6 +262,8 @@ pub struct DriveResult {
     pub granted: Vec<(String, String)>,
     /// Bulk transfer: whether bytes sent and bytes received agreed to the byte at the end of every stream.
     pub verified: bool,
+    /// What was done in turns; `None` where the driver had all the time.
+    pub turns: Option<TurnsDone>,
     /// The parts of an operation in the measured window, in the order in which they are done; empty where an operation
     /// has no parts.
     pub steps: Vec<Step>,
@@ -268,6 +273,12 @@ pub struct DriveResult {
 }
 
 impl DriveResult {
+    /// Time in which load was measured, seconds: the window, or its part that was the driver's turn.
+    pub fn measured_s(&self) -> f64 {
+        let window = self.steady_end_ns.saturating_sub(self.steady_start_ns);
+        self.turns.as_ref().map_or(window, |turns| turns.measured_ns) as f64 / 1e9
+    }
+
     /// The result with what this kind of driver reports beside it.
     ///
     /// # Errors

@@ -29,6 +29,7 @@ pub mod packed;
 mod part;
 pub mod plan;
 pub mod published;
+pub mod random;
 pub mod redact;
 pub mod refusal;
 mod request_type;
@@ -39,6 +40,7 @@ pub mod study;
 pub mod text;
 pub mod traits;
 pub mod trial;
+pub mod turns;
 pub mod units;
 pub mod written;
 

@@ -22,6 +22,9 @@ pub struct Plan {
     pub cpus: CpuPlacement,
     /// The trials, in order.
     pub trials: Vec<PlannedTrial>,
+    /// Trials that run together, their arms in turns: those of one block and case, by their index, in order. Every other trial runs by
+    /// itself.
+    pub sets: Vec<Vec<u32>>,
     /// What the run will take.
     pub cost: Cost,
     /// What differs on this host from what the study asks, each in a sentence. The report repeats them.

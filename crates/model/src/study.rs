@@ -10,6 +10,7 @@ use crate::guest::{GuestSize, Seccomp};
 use crate::load::{LoadKind, LoadModel, Phases};
 use crate::merging::HostMemory;
 use crate::published::Published;
+use crate::turns::TurnSpec;
 use crate::units::Span;
 
 /// Newest schema of study files that this tare reads.
@@ -113,6 +114,8 @@ pub struct Case {
     pub load: CaseLoad,
     /// How long.
     pub phases: Phases,
+    /// Whether its arms take turns.
+    pub schedule: CaseSchedule,
     /// Size of each measured guest.
     pub guest: GuestSize,
     /// The filter of system calls of its guests, on every arm whose guests share the host's kernel.
@@ -141,6 +144,7 @@ impl Case {
             parameters: Value::Object(serde_json::Map::new()),
             load,
             phases,
+            schedule: CaseSchedule::default(),
             guest,
             seccomp: Seccomp::Default,
             instances: 1,
@@ -148,6 +152,35 @@ impl Case {
             busy_target: false,
             qos: Vec::new(),
             held_out: false,
+        }
+    }
+}
+
+/// How the arms of a case share the time of a block.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CaseSchedule {
+    /// All are alive at once and are driven in turns.
+    Turns(TurnSpec),
+    /// One trial after the other.
+    Trials {
+        /// Why.
+        why: String,
+    },
+}
+
+impl Default for CaseSchedule {
+    fn default() -> Self {
+        Self::Trials { why: "nothing asks for turns".to_owned() }
+    }
+}
+
+impl CaseSchedule {
+    /// How turns are taken, where they are.
+    pub const fn turns(&self) -> Option<&TurnSpec> {
+        match self {
+            Self::Turns(spec) => Some(spec),
+            Self::Trials { .. } => None,
         }
     }
 }

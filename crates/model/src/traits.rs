@@ -24,6 +24,8 @@ pub struct Traits {
     pub longest: Option<Span>,
     /// About how long a trial's guests are set up, from their start until load is offered.
     pub set_up: Span,
+    /// How its arms take turns where the study does not say; `None`: it cannot be driven in turns.
+    pub turns: Option<TurnTraits>,
     /// The guest, or those of a tile where guests differ: the `index`-th guest of a trial is the one at `index` modulo their number.
     pub guests: Vec<GuestTraits>,
 }
@@ -53,6 +55,7 @@ impl Traits {
             calibrated: false,
             longest: None,
             set_up: Span::ZERO,
+            turns: None,
             guests: vec![GuestTraits::of(guest)],
         }
     }
@@ -84,6 +87,21 @@ impl GuestTraits {
     pub const fn of(size: GuestSize) -> Self {
         Self { name: None, size, touches: size.memory, services: false }
     }
+}
+
+/// How a workload is driven in turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TurnTraits {
+    /// How long a turn is: many operations, and short against what changes on a host.
+    pub turn: Span,
+    /// The first part of each turn, which is driven and not measured.
+    pub warm_up: Span,
+    /// Rest between the end of a turn and the start of the next: longer than nearly all operations.
+    pub gap: Span,
+    /// What is made anew for each turn, in words for people, such as `connections`; `None`: nothing is.
+    pub renewed: Option<&'static str>,
+    /// Guests that are not in turn can be stopped: nothing in them times out.
+    pub freezes: bool,
 }
 
 /// Disk that a workload takes.

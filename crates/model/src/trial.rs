@@ -12,6 +12,7 @@ use crate::guest::ParityRow;
 use crate::metric::MetricSpec;
 use crate::plan::PlannedTrial;
 use crate::sample::{CpuAccount, Sample};
+use crate::turns::TrialTurns;
 
 pub use crate::flag::Flag;
 pub use crate::part::Part;
@@ -151,10 +152,21 @@ pub struct TrialRecord {
     pub cpu: Option<CpuAccount>,
     /// Start and end of the measured window, CLOCK_MONOTONIC nanoseconds.
     pub window_ns: Option<(u64, u64)>,
+    /// How it took turns with the other arms of its block; `None`: it had the window to itself.
+    pub turns: Option<TrialTurns>,
     /// What the probes saw.
     pub samples: Vec<Sample>,
     /// What a reader must know.
     pub flags: Vec<Flag>,
     /// Facts about this instance that disclosure wants: kernel view of the guest, granted socket options ...
     pub facts: BTreeMap<String, String>,
+}
+
+impl TrialRecord {
+    /// Time in which load was measured, seconds: the window, or its part that was this arm's turn; `None` when the window was not reached.
+    pub fn measured_s(&self) -> Option<f64> {
+        let (start, end) = self.window_ns?;
+        let window = end.saturating_sub(start);
+        Some(self.turns.as_ref().map_or(window, |turns| turns.done.measured_ns) as f64 / 1e9)
+    }
 }

@@ -85,6 +85,7 @@ pub fn plan(blocks: u32) -> Plan {
         hash: format!("{blocks:064x}"),
         cpus: CpuPlacement { client: vec![0], guests: vec![0], note: "one CPU for both".to_owned() },
         trials,
+        sets: Vec::new(),
         cost: Cost {
             measuring: Span::from_secs(10),
             around: Span::from_secs(1),
@@ -152,6 +153,7 @@ pub fn trial(plan: &Plan, index: u32) -> TrialRecord {
             ..CpuAccount::default()
         }),
         window_ns: Some(window),
+        turns: None,
         samples: samples(start, 1.0 / p50),
         flags: Vec::new(),
         facts: BTreeMap::from([("congestion control".to_owned(), "cubic".to_owned())]),

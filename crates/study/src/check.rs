@@ -13,6 +13,7 @@ mod instances;
 mod lab;
 mod load;
 mod memory;
+mod schedule;
 mod size;
 
 use serde_json::{Value as Json, json};

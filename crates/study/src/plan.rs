@@ -9,6 +9,7 @@ mod hosts;
 mod human;
 mod order;
 mod place;
+mod sets;
 
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::Value as Json;
@@ -140,9 +141,10 @@ pub fn plan(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -> Result<Pl
     deviations.extend(if elsewhere { Vec::new() } else { place::crowded(study, &placed.cpus, host) });
     deviations.extend(hosts::deviations(study, catalog));
     let trials = order::order(study);
+    let sets = sets::sets(study, &trials);
     let hash = hash(study, &trials);
     let (study, cpus, left_out) = (study.clone(), placed.cpus, Vec::new());
-    Ok(Plan { schema: PLAN_SCHEMA, study, hash, cpus, trials, cost, deviations, left_out })
+    Ok(Plan { schema: PLAN_SCHEMA, study, hash, cpus, trials, sets, cost, deviations, left_out })
 }
 
 /// SHA-256, hexadecimal, of the JSON of schema, study and order with sorted keys and no white space. Secrets and names of

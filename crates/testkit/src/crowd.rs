@@ -339,6 +339,7 @@ impl Prepared for AtWork {
         Ok(Driven {
             measurement,
             window_ns: (start, end),
+            turns: None,
             work: RATE_OF_EACH * (end - start) as f64 / 1e9,
             samples: Vec::new(),
             facts: [("at work".to_owned(), all.to_string())].into(),

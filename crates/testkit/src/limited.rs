@@ -174,6 +174,7 @@ impl Prepared for Serving {
         Ok(Driven {
             measurement,
             window_ns: (start, end),
+            turns: None,
             work: load,
             samples: Vec::new(),
             facts: [("served by".to_owned(), self.0.with(|seen| seen.names.last().cloned().unwrap_or_default()))]

@@ -224,6 +224,7 @@ impl Prepared for Running {
                 load: site.load,
                 phases: schedule.phases,
                 start_at_ns: 0,
+                turns: None,
                 seed: schedule.seed,
                 socket: SocketOptions::default(),
                 record: false,
@@ -273,6 +274,7 @@ impl Prepared for Running {
         Ok(Driven {
             measurement,
             window_ns: (start, end),
+            turns: None,
             work: results.iter().map(|result| result.operations as f64).sum(),
             samples: Vec::new(),
             facts: std::collections::BTreeMap::new(),

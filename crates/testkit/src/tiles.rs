@@ -221,6 +221,7 @@ impl Prepared for AtWork {
         Ok(Driven {
             measurement: Measurement { metrics, ..Measurement::default() },
             window_ns: (start, end),
+            turns: None,
             work: rate * (end - start) as f64 / 1e9,
             samples: Vec::new(),
             facts: BTreeMap::new(),

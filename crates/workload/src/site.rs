@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::Failure;
@@ -10,6 +11,7 @@ use tare_model::drive::{DriveResult, DriveSpec, SocketOptions};
 use tare_model::guest::{CommandDefaults, DataPlace, GuestSize};
 use tare_model::load::{LoadModel, Phases};
 use tare_model::packed::{PackError, Packed, Task};
+use tare_model::turns::Turns;
 use tare_wire::{Link, Reply, Request, ServeReport, WireError};
 
 /// One guest and one client, ready.
@@ -120,7 +122,7 @@ impl Clock for SameClock {
 }
 
 /// When load is offered.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Schedule {
     /// The phases.
     pub phases: Phases,
@@ -131,6 +133,15 @@ pub struct Schedule {
     pub seed: u64,
     /// Length of an interval of the driver's series, nanoseconds.
     pub interval_ns: u64,
+    /// When it is the turn of this trial's arm; `None`: all the time.
+    pub turns: Option<Arc<Turns>>,
+}
+
+impl Schedule {
+    /// From the start of the first phase to the end of the last.
+    pub fn total(&self) -> Duration {
+        self.turns.as_ref().map_or_else(|| self.phases.total(), |turns| turns.total()).duration()
+    }
 }
 
 /// What a workload adds to the schedule for its driver.
@@ -218,7 +229,7 @@ impl WorkSite<'_> {
         longest: Duration,
     ) -> Result<u64, WorkloadError> {
         let seed = seed_of(schedule.seed, self.index, 0);
-        self.first().connect(load, drive, &Schedule { seed, ..*schedule }, longest)
+        self.first().connect(load, drive, &Schedule { seed, ..schedule.clone() }, longest)
     }
 
     /// Has the client's agent drive load through all phases with the driver that [`Self::connect`] gave.
@@ -241,7 +252,7 @@ impl WorkSite<'_> {
     ) -> Result<Vec<u64>, WorkloadError> {
         let connect = |driver: &DriverSite<'_>, (number, drive): (u64, Drive)| {
             let seed = seed_of(schedule.seed, self.index, number);
-            driver.connect(self.load, drive, &Schedule { seed, ..*schedule }, longest)
+            driver.connect(self.load, drive, &Schedule { seed, ..schedule.clone() }, longest)
         };
         side_by_side(self.drivers, (0..).zip(drives), connect)
     }
@@ -292,11 +303,23 @@ impl DriverSite<'_> {
         schedule: &Schedule,
         timeout: Duration,
     ) -> Result<u64, WorkloadError> {
-        let Schedule { phases, start_at_ns, seed, interval_ns } = *schedule;
+        let Schedule { phases, start_at_ns, seed, interval_ns, ref turns } = *schedule;
+        let turns = turns.as_deref().cloned();
         let Drive { task, targets, socket, record, loss_timeout } = drive;
         let loss_timeout_ns = loss_timeout.ns;
-        let spec =
-            DriveSpec { task, targets, load, phases, start_at_ns, seed, socket, record, loss_timeout_ns, interval_ns };
+        let spec = DriveSpec {
+            task,
+            targets,
+            load,
+            phases,
+            turns,
+            start_at_ns,
+            seed,
+            socket,
+            record,
+            loss_timeout_ns,
+            interval_ns,
+        };
         match self.client.call(Request::PrepareDrive(Box::new(spec)), timeout) {
             Ok(Reply::Prepared { drive }) => Ok(drive),
             Ok(_) => Err(WorkSite::unexpected("client", "connect the driver")),
@@ -306,7 +329,7 @@ impl DriverSite<'_> {
 
     /// Has the agent drive load through all phases with a driver that it has connected.
     fn drive(&self, drive: u64, schedule: &Schedule, timeout: Duration) -> Result<DriveResult, WorkloadError> {
-        let timeout = schedule.phases.total().duration() + timeout;
+        let timeout = schedule.total() + timeout;
         let start_at_ns = match schedule.start_at_ns {
             0 => 0,
             ours => self.clock.theirs(ours),

@@ -7,6 +7,7 @@ use tare_model::drive::DriveResult;
 use tare_model::metric::common;
 use tare_model::sample::{Sample, Source};
 use tare_model::trial::{Flag, Measurement, Part, Step};
+use tare_model::turns::TurnsDone;
 use tare_model::{count, flag, histogram};
 use tare_wire::ServeReport;
 
@@ -36,6 +37,8 @@ pub struct Driven {
     pub measurement: Measurement,
     /// Start and end of the measured window, CLOCK_MONOTONIC nanoseconds of the client's host.
     pub window_ns: (u64, u64),
+    /// What was done in turns; `None` where the arm had the window to itself.
+    pub turns: Option<TurnsDone>,
     /// Units of work done in the window.
     pub work: f64,
     /// The driver's own series over all phases.
@@ -49,9 +52,10 @@ pub struct Driven {
 }
 
 impl Driven {
-    /// Length of the measured window, seconds.
-    pub const fn window_s(&self) -> f64 {
-        self.window_ns.1.saturating_sub(self.window_ns.0) as f64 / 1e9
+    /// Time in which load was measured, seconds: the window, or its part that was this arm's turn.
+    pub fn measured_s(&self) -> f64 {
+        let window = self.window_ns.1.saturating_sub(self.window_ns.0);
+        self.turns.as_ref().map_or(window, |turns| turns.measured_ns) as f64 / 1e9
     }
 
     /// Adds counts by their names.
@@ -89,13 +93,8 @@ const STARVED: f64 = 0.01;
 
 /// What the driver waited for CPUs, as a part of its threads' time in the window.
 fn starved(result: &DriveResult) -> Option<f64> {
-    let all = window_s(result) * 1e9 * f64::from(result.threads);
+    let all = result.measured_s() * 1e9 * f64::from(result.threads);
     result.run_delay_ns.filter(|_| all > 0.0).map(|ns| ns as f64 / all)
-}
-
-/// Length of the measured window in seconds.
-pub fn window_s(result: &DriveResult) -> f64 {
-    result.steady_end_ns.saturating_sub(result.steady_start_ns) as f64 / 1e9
 }
 
 /// Everything in a driver's result that does not depend on the workload; the workload adds its metrics.
@@ -112,7 +111,7 @@ pub fn from_result(result: DriveResult, unit: UnitOfWork) -> Driven {
     for (reason, n) in &result.errors {
         counts.insert(count::error(reason), *n);
     }
-    let window = window_s(&result);
+    let window = result.measured_s();
     let mut facts: BTreeMap<String, String> =
         result.granted.iter().map(|(name, value)| (format!("driver {name}"), value.clone())).collect();
     if window > 0.0 {
@@ -146,14 +145,15 @@ pub fn from_result(result: DriveResult, unit: UnitOfWork) -> Driven {
         .map(|(name, histogram)| (name.to_owned(), histogram))
         .collect();
     let measurement = Measurement { histograms, counts, ..Measurement::default() };
-    Driven { measurement, window_ns, work, samples, facts, flags, invalid: None }
+    Driven { measurement, window_ns, turns: result.turns, work, samples, facts, flags, invalid: None }
 }
 
 /// The results of drivers that worked side by side, as of one, without what only a workload can add up
 /// ([`outcomes`](crate::site::outcomes)). Their windows are the same but for the clocks'
 /// uncertainty, and the merged one spans all.
 pub fn merge(results: Vec<DriveResult>) -> Option<DriveResult> {
-    results.into_iter().reduce(|mut all, one| {
+    let turns: Vec<TurnsDone> = results.iter().filter_map(|result| result.turns.clone()).collect();
+    let merged = results.into_iter().reduce(|mut all, one| {
         all.steady_start_ns = all.steady_start_ns.min(one.steady_start_ns);
         all.steady_end_ns = all.steady_end_ns.max(one.steady_end_ns);
         all.operations += one.operations;
@@ -188,7 +188,8 @@ pub fn merge(results: Vec<DriveResult>) -> Option<DriveResult> {
         merge_steps(&mut all.steps, one.steps);
         all.own = Vec::new();
         all
-    })
+    });
+    merged.map(|all| DriveResult { turns: TurnsDone::together(&turns), ..all })
 }
 
 /// Adds counts to those of the same name.

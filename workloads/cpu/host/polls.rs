@@ -98,6 +98,7 @@ impl Polls {
         Driven {
             measurement: Measurement::default(),
             window_ns: (at(self.0.first()), at(self.0.last())),
+            turns: None,
             work: 0.0,
             samples: samples.collect(),
             facts: BTreeMap::new(),

@@ -211,6 +211,7 @@ impl Prepared for Exec {
         Ok(Driven {
             measurement,
             window_ns: (start_ns, end_ns),
+            turns: None,
             work: 1.0,
             samples: Vec::new(),
             facts: BTreeMap::from([("command".to_owned(), self.parameters.command.join(" "))]),

@@ -84,7 +84,7 @@ impl Drive for Application {
 impl Run<'_> {
     /// All phases, until every thread of the application has stopped.
     fn go(&mut self) -> Result<Window, DriverError> {
-        let timeline = self.course.timeline;
+        let timeline = self.course.timeline.clone();
         self.wait(timeline.start)?;
         self.client.order("start", "`ok`", self.course.cancel)?;
         self.count_until(timeline.steady_start)?;

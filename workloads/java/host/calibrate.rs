@@ -168,7 +168,7 @@ impl Guest<'_, '_> {
     /// Offers a rate (0: as fast as it goes) and sees what the guest does with it.
     fn window(&mut self, rate: f64, phases: Phases) -> Result<Seen, WorkloadError> {
         let site = WorkSite { rate_per_s: Some(rate), ..*self.site };
-        let mut schedule = Schedule { phases, start_at_ns: 0, seed: SEED, interval_ns: INTERVAL_NS };
+        let mut schedule = Schedule { phases, start_at_ns: 0, seed: SEED, interval_ns: INTERVAL_NS, turns: None };
         self.prepared.connect(&site, &schedule)?;
         schedule.start_at_ns = monotonic_ns() + LEAD_NS;
         let from_ns = schedule.start_at_ns + phases.steady_offset_ns();
@@ -209,7 +209,7 @@ fn cpus_used(cpu_s: &(dyn Fn() -> Option<f64> + Sync), window_ns: (u64, u64), st
 }
 
 fn done_per_s(driven: &Driven) -> f64 {
-    let window_s = driven.window_s();
+    let window_s = driven.measured_s();
     if window_s > 0.0 { driven.work / window_s } else { 0.0 }
 }
 

@@ -117,7 +117,7 @@ pub(super) fn of_guest(result: DriveResult, done: &JavaDone, before: &JavaDone) 
     driven.flags.retain(|flag| flag.kind != tare_model::flag::DRIVER_STARVED);
     let facts = std::mem::take(&mut driven.facts);
     driven.facts = facts.into_iter().map(|(name, value)| (said(name), value)).collect();
-    driven.measurement.metrics = metrics(&driven.measurement, driven.window_s());
+    driven.measurement.metrics = metrics(&driven.measurement, driven.measured_s());
     let mut driven = driven.with_own_part();
     let operations = driven.measurement.counts.get(OPERATIONS).copied().unwrap_or(0);
     if operations == 0 {
@@ -173,7 +173,7 @@ pub(super) fn combine(guests: Vec<Driven>) -> Option<Driven> {
     all.flags.extend(dropped(&all.measurement, behind, number));
     // A sum over some guests would be taken for one over all.
     all.measurement.counts.retain(|name, _| !of_some.contains(&name.as_str()));
-    all.measurement.metrics = metrics(&all.measurement, all.window_s());
+    all.measurement.metrics = metrics(&all.measurement, all.measured_s());
     // One guest has no parts but the whole.
     if all.measurement.parts.len() == 1 {
         all.measurement.parts.clear();

@@ -100,6 +100,7 @@ fn spec_of(target: SocketAddr, task: &KvDrive, load: LoadModel, steady_state: Sp
             ramp_down: Span::from_millis(20),
         },
         start_at_ns: 0,
+        turns: None,
         seed: 11,
         socket: SocketOptions::default(),
         record: true,

@@ -11,7 +11,7 @@ use tare_model::packed::Packed;
 
 use crate::entry::{Entry, normalise, read, schema};
 use crate::site::Drive;
-use crate::yields::{from_result, supported_quantile, window_s};
+use crate::yields::{from_result, supported_quantile};
 use crate::{Driven, Prepared, Schedule, UnitOfWork, WorkSite, Workload, WorkloadError};
 
 /// The registry's line.
@@ -79,7 +79,7 @@ impl Prepared for Running {
 
     fn drive(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<Driven, WorkloadError> {
         let result = site.drive(self.driver.take(), schedule)?;
-        let rate = result.operations as f64 / window_s(&result);
+        let rate = result.operations as f64 / result.measured_s();
         let mut driven = from_result(result, UnitOfWork::Operation);
         driven.measurement.metrics.insert("operations_per_s".into(), rate);
         if let Some(late) =

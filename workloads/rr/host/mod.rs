@@ -5,15 +5,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tare_model::drive::{DriveResult, Exchange, SocketDrive, SocketOptions, SocketServer, Wait};
 use tare_model::field::FieldError;
+use tare_model::guest::GuestSize;
 use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::packed::Packed;
+use tare_model::traits::TurnTraits;
 use tare_model::{ByteSize, Span};
 use tare_wire::ServeReport;
 
 use crate::entry::{Entry, filled, read, schema};
 use crate::site::Drive;
-use crate::yields::{add_server, from_result, supported_quantile, window_s};
-use crate::{Driven, Prepared, Schedule, UnitOfWork, WorkSite, Workload, WorkloadError};
+use crate::yields::{add_server, from_result, supported_quantile};
+use crate::{Driven, Prepared, Schedule, Traits, UnitOfWork, WorkSite, Workload, WorkloadError};
 
 /// The registry's line.
 pub const ENTRY: Entry = Entry {
@@ -140,6 +142,15 @@ impl Rr {
     }
 }
 
+/// A turn holds hundreds of exchanges, of which one takes some tens of microseconds.
+const TURNS: TurnTraits = TurnTraits {
+    turn: Span::from_millis(20),
+    warm_up: Span::ZERO,
+    gap: Span::from_millis(1),
+    renewed: None,
+    freezes: true,
+};
+
 impl Workload for Rr {
     fn metrics(&self) -> Vec<MetricSpec> {
         let time = |id: &str, label: &str| MetricSpec::new(id, label, Unit::Seconds, Better::Lower);
@@ -158,6 +169,10 @@ impl Workload for Rr {
 
     fn unit_of_work(&self) -> UnitOfWork {
         UnitOfWork::Operation
+    }
+
+    fn traits(&self, guest: &GuestSize, _: u32) -> Traits {
+        Traits { turns: Some(TURNS), ..Traits::of(*guest) }
     }
 
     fn prepare(&self, site: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {
@@ -291,7 +306,7 @@ fn unanswered(result: &DriveResult) -> Option<String> {
 
 /// The metrics of `rr` from what the driver saw. A quantile beyond which fewer than ten operations lie is left out.
 fn yields(result: DriveResult, verdict: VerdictOn) -> Driven {
-    let rate = result.operations as f64 / window_s(&result);
+    let rate = result.operations as f64 / result.measured_s();
     let mean = result.response.mean();
     let quantiles = [("response_time_p50_s", 0.5), ("response_time_p99_s", 0.99), ("response_time_p999_s", 0.999)]
         .map(|(id, q)| (id, supported_quantile(&result.response, q)));

@@ -158,7 +158,7 @@ fn of_types(types: &[RequestType], window_s: f64) -> BTreeMap<String, f64> {
 
 /// Makes metrics anew from what they are made of.
 pub(super) fn finish(driven: &mut Driven) {
-    driven.measurement.metrics = metrics(&driven.measurement, driven.window_s());
+    driven.measurement.metrics = metrics(&driven.measurement, driven.measured_s());
     let weighted = weighted_p90(&driven.measurement.requests);
     driven.measurement.counts.remove(LEFT_OUT);
     driven.facts.remove(LEFT_OUT);
@@ -179,7 +179,7 @@ pub(super) fn of_guest(results: Vec<(DriveResult, SocialDone)>) -> Option<(Drive
     let (results, done): (Vec<_>, Vec<_>) = results.into_iter().unzip();
     let (result, done) = (merge(results)?, done.into_iter().reduce(both_done)?);
     let mut driven = from_result(result, UnitOfWork::Operation);
-    let window = driven.window_s();
+    let window = driven.measured_s();
     for (instance, number) in done.instances.iter().zip(1..) {
         add_types(&mut driven.measurement.requests, instance.operations.clone());
         let metrics = of_types(&instance.operations, window);

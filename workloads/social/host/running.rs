@@ -229,7 +229,7 @@ impl Running {
     /// What a reader must know: wrong answers, errors of the application, and what the acceptance misses.
     fn flag(&self, driven: &mut Driven, done: &SocialDone, counted: &[Stats]) {
         let left_out = driven.facts.get(LEFT_OUT).cloned();
-        let window_s = driven.window_s();
+        let window_s = driven.measured_s();
         let mut flag = |kind: &str, detail: String| driven.flags.push(Flag { kind: kind.to_owned(), detail });
         if let Some(left_out) = left_out {
             flag("few-operations", format!("{LEFT_OUT}: {left_out}"));

@@ -382,6 +382,7 @@ pub fn spec(drive: SocialDrive, targets: &[SocketAddr], load: LoadModel, phases:
         load,
         phases,
         start_at_ns: 0,
+        turns: None,
         seed: 7,
         socket: SocketOptions::default(),
         record: true,

@@ -116,7 +116,7 @@ impl Bench {
             steady_state: Span::from_millis(6000),
             ramp_down: Span::from_millis(100),
         };
-        let schedule = Schedule { phases, start_at_ns: 0, seed: 7, interval_ns: 100_000_000 };
+        let schedule = Schedule { phases, start_at_ns: 0, seed: 7, interval_ns: 100_000_000, turns: None };
         self.at(clients, |site| {
             prepared.connect(site, &schedule)?;
             let mut driven = prepared.drive(site, &schedule)?;

@@ -112,7 +112,7 @@ fn yields(result: DriveResult, store: &StoreDone) -> Driven {
     ];
     driven.count(counts);
     driven.measurement.steps = steps;
-    driven.measurement.metrics = metrics(&driven.measurement, driven.window_s());
+    driven.measurement.metrics = metrics(&driven.measurement, driven.measured_s());
     if !store.ramp.is_empty() {
         driven.facts.insert("clients started".to_owned(), store.ramp.clone());
     }
@@ -223,6 +223,7 @@ fn nothing() -> Driven {
     Driven {
         measurement: Measurement::default(),
         window_ns: (0, 0),
+        turns: None,
         work: 0.0,
         samples: Vec::new(),
         facts: BTreeMap::new(),
@@ -233,7 +234,7 @@ fn nothing() -> Driven {
 
 /// The metrics of a guest again, after counts have come that they rest on.
 pub(super) fn finish(driven: &mut Driven) {
-    driven.measurement.metrics = metrics(&driven.measurement, driven.window_s());
+    driven.measurement.metrics = metrics(&driven.measurement, driven.measured_s());
     if let Some(whole) = driven.measurement.parts.iter_mut().find(|part| part.driver.is_none()) {
         whole.metrics.clone_from(&driven.measurement.metrics);
     }
@@ -257,7 +258,7 @@ pub(super) fn combine(guests: Vec<Driven>, verdict: VerdictOn) -> Option<Driven>
     for (name, _) in NOT_OF_SOME.iter().zip(missing).filter(|(_, missing)| *missing) {
         all.measurement.counts.remove(*name);
     }
-    all.measurement.metrics = metrics(&all.measurement, all.window_s());
+    all.measurement.metrics = metrics(&all.measurement, all.measured_s());
     // One guest with one driver has no parts but the whole.
     if all.measurement.parts.len() <= 2 {
         all.measurement.parts.clear();

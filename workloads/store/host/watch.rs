@@ -182,7 +182,7 @@ impl Watched {
         self.tell_doing(driven);
         let (Some(from), Some(to)) = (self.from, self.to) else { return };
         let seconds = to.at_s - from.at_s;
-        let window_s = driven.window_s();
+        let window_s = driven.measured_s();
         // A server that was started again counts from nothing.
         if self.why_not.is_some() || seconds <= 0.0 || to.commits < from.commits {
             return;

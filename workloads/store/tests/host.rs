@@ -102,7 +102,7 @@ fn schedule(steady: Duration) -> Schedule {
         steady_state: Span { ns: u64::try_from(steady.as_nanos()).unwrap() },
         ramp_down: Span::from_millis(100),
     };
-    Schedule { phases, start_at_ns: 0, seed: 5, interval_ns: 100_000_000 }
+    Schedule { phases, start_at_ns: 0, seed: 5, interval_ns: 100_000_000, turns: None }
 }
 
 fn work_site<'a>(agent: &'a Agent, drivers: &'a [DriverSite<'a>], data: Option<&'a DataPlace>) -> WorkSite<'a> {
@@ -291,7 +291,7 @@ fn a_store_is_driven_again_and_again_and_each_time_all_orders_so_far_are_counted
     let site = work_site(&agent, &drivers, Some(&data));
     let steady_state = Span::from_millis(400);
     let phases = Phases { warm_up: Span::from_millis(100), ramp_up: Span::ZERO, steady_state, ramp_down: Span::ZERO };
-    let schedule = Schedule { phases, start_at_ns: 0, seed: 5, interval_ns: 100_000_000 };
+    let schedule = Schedule { phases, start_at_ns: 0, seed: 5, interval_ns: 100_000_000, turns: None };
     let mut prepared = workload.prepare(&site).unwrap();
     prepared.stay();
     let mut once = |meddle: &dyn Fn()| {

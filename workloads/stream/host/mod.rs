@@ -13,7 +13,7 @@ use tare_wire::ServeReport;
 
 use crate::entry::{Entry, filled, read, schema};
 use crate::site::Drive;
-use crate::yields::{add_server, from_result, window_s};
+use crate::yields::{add_server, from_result};
 use crate::{Driven, Prepared, Schedule, UnitOfWork, WorkSite, Workload, WorkloadError};
 
 /// The registry's line.
@@ -182,7 +182,7 @@ fn disagreement((to_guest, from_guest): (u64, u64), report: &ServeReport) -> Opt
 
 /// The metrics of `stream` from what the driver saw.
 fn yields(result: DriveResult, both: bool) -> Driven {
-    let window = window_s(&result);
+    let window = result.measured_s();
     let to_guest = result.bytes_to_guest as f64 * 8.0 / window;
     let from_guest = result.bytes_from_guest as f64 * 8.0 / window;
     let broken = result.errors.first().cloned();

@@ -61,7 +61,7 @@ fn of_member(member: &Member, guests: Vec<(u32, Driven)>) -> Option<Driven> {
     for (number, guest) in &guests {
         alone.push((*number, member.workload.combine(vec![guest.clone()])?.measurement.metrics));
     }
-    let per_s: Vec<f64> = guests.iter().map(|(_, guest)| guest.work / guest.window_s()).collect();
+    let per_s: Vec<f64> = guests.iter().map(|(_, guest)| guest.work / guest.measured_s()).collect();
     let mut driven = member.workload.combine(guests.into_iter().map(|(_, guest)| guest).collect())?;
     let name = &member.name;
     let specs = member.workload.metrics();

@@ -94,7 +94,7 @@ fn metrics(measured: &Measurement, window_s: f64) -> BTreeMap<String, f64> {
 
 /// Makes metrics anew from what they are made of.
 pub(super) fn finish(driven: &mut Driven) {
-    driven.measurement.metrics = metrics(&driven.measurement, driven.window_s());
+    driven.measurement.metrics = metrics(&driven.measurement, driven.measured_s());
 }
 
 /// What drivers of one guest did, as of one.

@@ -175,6 +175,7 @@ pub fn spec(drive: WebDrive, targets: &[SocketAddr], load: LoadModel, phases: Ph
         load,
         phases,
         start_at_ns: 0,
+        turns: None,
         seed: 7,
         socket: SocketOptions::default(),
         record: true,

@@ -77,7 +77,8 @@ impl Trial<'_> {
     ) -> Result<(Vec<Driven>, ProbeData), Stop> {
         let failed = |reason: String| Stop { phase: Phase::Drive, reason };
         let interval_ns = self.bench.plan.study.lab.sample_interval.ns;
-        let mut schedule = Schedule { phases: self.phases, start_at_ns: 0, seed: self.seed(), interval_ns };
+        let mut schedule =
+            Schedule { phases: self.phases, start_at_ns: 0, seed: self.seed(), interval_ns, turns: None };
         self.in_each(Phase::Drive, sites, prepared.iter_mut(), gathered, |site, ready| ready.connect(site, &schedule))?;
         let inside: Vec<GuestProbe<'_>> = sites
             .iter()

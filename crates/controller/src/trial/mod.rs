@@ -24,6 +24,7 @@ use tare_model::plan::PlannedTrial;
 use tare_model::sample::{CpuAccount, Sample};
 use tare_model::study::{Arm, Case, CaseLoad};
 use tare_model::trial::{Flag, Measurement, Outcome, Phase, TrialRecord};
+use tare_model::turns::TrialTurns;
 use tare_model::{count, flag};
 use tare_platform::{Comparable, Guest, Platform};
 use tare_record::JournalEvent;
@@ -82,6 +83,7 @@ struct Gathered {
     idle_memory_bytes: Option<u64>,
     cpu: Option<CpuAccount>,
     window_ns: Option<(u64, u64)>,
+    turns: Option<TrialTurns>,
     samples: Vec<Sample>,
     flags: Vec<Flag>,
     facts: BTreeMap<String, String>,
@@ -169,6 +171,7 @@ pub fn run(bench: &Bench<'_>, task: Task<'_>) -> TrialRecord {
         parity: gathered.parity,
         cpu: gathered.cpu,
         window_ns: gathered.window_ns,
+        turns: gathered.turns,
         samples: gathered.samples,
         flags: gathered.flags,
         facts: gathered.facts,
@@ -187,6 +190,7 @@ pub fn not_begun(task: &Task<'_>, stop: Stop) -> TrialRecord {
         parity: Vec::new(),
         cpu: None,
         window_ns: None,
+        turns: None,
         samples: Vec::new(),
         flags: Vec::new(),
         facts: BTreeMap::new(),

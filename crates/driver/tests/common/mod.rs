@@ -55,6 +55,7 @@ pub fn spec<T: Task>(task: T, target: SocketAddr, load: LoadModel, phases: Phase
         load,
         phases,
         start_at_ns: 0,
+        turns: None,
         seed: 7,
         socket: SocketOptions::default(),
         record: true,

@@ -61,6 +61,7 @@ impl Ground<'_> {
             load: LoadModel::Closed { clients: STREAMS, think_time: Span::ZERO },
             phases,
             start_at_ns: 0,
+            turns: None,
             seed: 1,
             socket: SocketOptions::default(),
             record: true,

@@ -96,6 +96,7 @@ fn read_head(row: &Row<'_>, trial: u32) -> Read<TrialRecord> {
             (Some(start), Some(end)) => Some((unsigned(9, start)?, unsigned(10, end)?)),
             _ => None,
         },
+        turns: None,
         samples: Vec::new(),
         flags: Vec::new(),
         facts: BTreeMap::new(),

@@ -10,7 +10,7 @@ use tare_model::units::{BitRate, ByteSize, Rate, Span};
 
 use super::load::{self, Found, NamedLoad};
 use super::size::Asked;
-use super::{Able, Context, beside, capacity, cpu_target, density, instances, known, schema_of, size};
+use super::{Able, Context, beside, capacity, cpu_target, density, instances, known, schedule, schema_of, size};
 use crate::catalog::WorkloadAsked;
 use crate::file;
 use crate::language::shape::check_id;
@@ -78,6 +78,7 @@ fn case(at: &Cursor<'_>, written: &file::Case<'_>, context: &Context<'_>, found:
         parameters,
         load: offered.load(load.model, guests, density.as_ref()),
         phases,
+        schedule: schedule::of(traits.first(), offered.is_fixed() && density.is_none(), written.busy_target.or(false)),
         guest,
         seccomp,
         neighbours: neighbours(&written.neighbours),

@@ -35,6 +35,7 @@ fn spec(drive: &StoreDrive, warm_s: u64) -> DriveSpec {
         load: LoadModel::Closed { clients: 21, think_time: Span::ZERO },
         phases: Phases { warm_up: Span::from_secs(warm_s), ..Phases::measuring(Span::from_secs(1)) },
         start_at_ns: 0,
+        turns: None,
         seed: 3,
         socket: SocketOptions::default(),
         record: true,

@@ -119,7 +119,7 @@ impl Crowd {
         users: impl Fn(&DriveSpec, u32) -> U + Sync,
     ) -> Result<Driven<U>, DriverError> {
         let Self { spec, settings, granted, memory_before } = self;
-        let timeline = course.timeline;
+        let timeline = course.timeline.clone();
         // No more than have a session.
         let threads = settings.threads.min(spec.load.connections()).max(1);
         let shared = Shared::of(&spec, &timeline, threads);
@@ -128,8 +128,8 @@ impl Crowd {
         let common = Common { spec: &spec, settings, timeline, control, arrivals, census: &census, threads };
         let meters: Vec<Meter> = (0..threads).map(|_| Meter::default()).collect();
         let watch = Watch {
+            cut_at: course.timeline.load_end.saturating_add(2 * GRACE_NS),
             course,
-            cut_at: timeline.load_end.saturating_add(2 * GRACE_NS),
             interval_ns: spec.interval_ns,
             operation_bytes: 0,
             control,

@@ -51,7 +51,7 @@ impl<U: Users> Engine<'_, U> {
     }
 
     /// Whether what was due at a moment is still begun: after the end of the load only what was due in the measured window.
-    const fn may_begin(&self, due: u64, now: u64) -> bool {
+    fn may_begin(&self, due: u64, now: u64) -> bool {
         now < self.common.timeline.load_end || self.common.timeline.measures(due)
     }
 
@@ -281,7 +281,7 @@ impl<U: Users> Engine<'_, U> {
     /// Counts what is under way, waits or has not begun when the run is cut off.
     pub(super) fn cut(&mut self) {
         let now = now_ns();
-        let timeline = self.common.timeline;
+        let timeline = &self.common.timeline;
         let censored = timeline.load_end.saturating_add(GRACE_NS);
         for slot in 0..self.sessions.len() {
             if self.sessions[slot].phase == Phase::Works {

@@ -215,7 +215,7 @@ impl<'a, U: Users> Engine<'a, U> {
             due_active: 0,
             pausing: 0,
             carried: 0,
-            tracker: Tracker::new(common.timeline),
+            tracker: Tracker::new(common.timeline.clone()),
             counts: Counts { tally: Tally::open(common.spec.record), sessions: SessionCounts::default() },
         };
         engine.settle();

@@ -59,7 +59,7 @@ impl<U: Users> Engine<'_, U> {
 
     /// When something is due.
     fn rests_until(&mut self, now: u64) -> u64 {
-        let timeline = self.common.timeline;
+        let timeline = &self.common.timeline;
         let arrival = if now < timeline.load_end { self.next_arrival() } else { None };
         [timeline.steady_start, timeline.steady_end, timeline.load_end]
             .into_iter()

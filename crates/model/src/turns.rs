@@ -1,0 +1,167 @@
+//! Turns: slices of a block in which one arm is driven while the others rest.
+
+use serde::{Deserialize, Serialize};
+
+use crate::load::Phases;
+use crate::units::Span;
+
+/// How the arms of a case take turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnSpec {
+    /// How long an arm is driven in a turn.
+    pub turn: Span,
+    /// The first part of each turn, which is driven and not measured.
+    pub warm_up: Span,
+    /// Rest between the end of a turn and the start of the next: what is under way ends in it.
+    pub gap: Span,
+    /// What an arm does while it is not its turn.
+    pub waiting: Waiting,
+}
+
+/// What an arm does while it is not its turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Waiting {
+    /// It is offered no load; its own housekeeping goes on.
+    #[default]
+    Idle,
+    /// Its processes are stopped.
+    Frozen,
+}
+
+impl TurnSpec {
+    /// Rounds that it takes to drive each arm through all phases.
+    pub fn rounds(&self, phases: &Phases) -> u32 {
+        u32::try_from(phases.total().ns.div_ceil(self.turn.ns.max(1))).unwrap_or(u32::MAX)
+    }
+
+    /// From the start of a turn to the start of the next one of any arm.
+    pub const fn slot(&self) -> Span {
+        Span { ns: self.turn.ns.saturating_add(self.gap.ns) }
+    }
+
+    /// How long so many arms take to go through all phases in turns.
+    pub fn total(&self, phases: &Phases, arms: u32) -> Span {
+        let slots = u64::from(self.rounds(phases)).saturating_mul(arms.into());
+        Span { ns: self.slot().ns.saturating_mul(slots) }
+    }
+}
+
+/// The turns of one arm: one in each round, at a place of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turns {
+    /// How arms take turns.
+    pub spec: TurnSpec,
+    /// Arms that take turns.
+    pub arms: u32,
+    /// This arm's place in each round, from 0.
+    pub places: Vec<u32>,
+}
+
+impl Turns {
+    /// Start and end of each turn, nanoseconds, where the first round starts at `start_ns`.
+    pub fn windows(&self, start_ns: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let slot = self.spec.slot().ns;
+        self.places.iter().zip(0_u64..).map(move |(&place, round)| {
+            let slots = round.saturating_mul(self.arms.into()).saturating_add(place.into());
+            let from = start_ns.saturating_add(slot.saturating_mul(slots));
+            (from, from.saturating_add(self.spec.turn.ns))
+        })
+    }
+
+    /// From the start of the first round to the end of the last.
+    pub const fn total(&self) -> Span {
+        let slots = (self.places.len() as u64).saturating_mul(self.arms as u64);
+        Span { ns: self.spec.slot().ns.saturating_mul(slots) }
+    }
+}
+
+/// What an arm did in one turn, or in the measured part of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct TurnCount {
+    /// Operations.
+    pub operations: u64,
+    /// Payload bytes, both ways.
+    pub bytes: u64,
+    /// Time in which they were done, nanoseconds; of several clients the mean.
+    pub measured_ns: u64,
+    /// Sum of the operations' response times, nanoseconds.
+    pub response_ns: u64,
+}
+
+/// What an arm did in all its turns.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct TurnsDone {
+    /// Time in which it was measured, nanoseconds: the measured parts of its turns, and what took operations of a closed loop that
+    /// began in them to end; of several clients the mean.
+    pub measured_ns: u64,
+    /// Turn by turn.
+    pub counts: Vec<TurnCount>,
+    /// Turns in which something was still under way when the next arm's turn began.
+    pub overran: u32,
+}
+
+impl TurnsDone {
+    /// What several drivers did side by side in the same turns, as of one.
+    pub fn together(all: &[Self]) -> Option<Self> {
+        let mean = |sum: u64| sum / (all.len() as u64).max(1);
+        let turns = all.iter().map(|done| done.counts.len()).max()?;
+        let counts = (0..turns).map(|turn| {
+            let of = all.iter().filter_map(|done| done.counts.get(turn));
+            let sum = of.fold(TurnCount::default(), |sum, one| sum.plus(*one));
+            TurnCount { measured_ns: mean(sum.measured_ns), ..sum }
+        });
+        Some(Self {
+            counts: counts.collect(),
+            measured_ns: mean(all.iter().map(|done| done.measured_ns).sum()),
+            overran: all.iter().map(|done| done.overran).max().unwrap_or_default(),
+        })
+    }
+}
+
+impl TurnCount {
+    /// Both together, as if one had come after the other.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            operations: self.operations.saturating_add(other.operations),
+            bytes: self.bytes.saturating_add(other.bytes),
+            measured_ns: self.measured_ns.saturating_add(other.measured_ns),
+            response_ns: self.response_ns.saturating_add(other.response_ns),
+        }
+    }
+}
+
+/// How a trial took its turns.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrialTurns {
+    /// Start of the first round, CLOCK_MONOTONIC of the controller's host, nanoseconds.
+    pub start_ns: u64,
+    /// Its turns.
+    pub turns: Turns,
+    /// What it did in them.
+    pub done: TurnsDone,
+    /// CPUs (1.0: one whole CPU) that its guests used while other arms had their turns; `None` where guests have no control group.
+    pub waiting_cpus: Option<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_turns_of_all_arms_fill_their_rounds_and_do_not_overlap() {
+        let ms = |ms: u64| Span { ns: ms * 1_000_000 };
+        let spec = TurnSpec { turn: ms(20), warm_up: Span::ZERO, gap: ms(1), waiting: Waiting::Idle };
+        let phases = Phases::measuring(ms(50));
+        assert_eq!(spec.rounds(&phases), 3);
+        let of = |places: [u32; 3]| Turns { spec, arms: 2, places: places.to_vec() };
+        let (one, other) = (of([0, 1, 1]), of([1, 0, 0]));
+        let mut all: Vec<_> = one.windows(7).chain(other.windows(7)).collect();
+        all.sort_unstable();
+        assert_eq!(all[0], (7, 20_000_007));
+        assert!(all.windows(2).all(|pair| pair[1].0 - pair[0].1 == ms(1).ns), "{all:?}");
+        assert_eq!(one.total(), spec.total(&phases, 2));
+        assert_eq!(all[5].1 + ms(1).ns - 7, one.total().ns);
+    }
+}
