@@ -1,6 +1,6 @@
 //! A run from its first line in the journal to its last.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use tare_lab::{Lab, LabConfig, Ledger, StateDir};
 use tare_model::Refusal;
 use tare_model::environment::{Environment, Section};
 use tare_model::field::FieldError;
-use tare_model::plan::Plan;
+use tare_model::plan::{Plan, PlannedTrial};
 use tare_model::study::ClientHost;
 use tare_model::trial::{Flag, Outcome, Phase, TrialRecord};
-use tare_platform::{HostView, Platform, Reach, Site};
+use tare_platform::{Comparable, HostView, Platform, Reach, Site};
 use tare_record::{JournalEvent, RunFolder, RunWriter};
-use tare_workload::Workload;
+use tare_workload::{Calibration, Data, Workload};
 
 use crate::bench::Bench;
 use crate::calibration;
@@ -343,7 +343,11 @@ fn in_lab(
 /// How long an agent may live: its trial's load at its longest, and all that is waited for around it. Agents of a search live for
 /// one of its tries.
 fn lifetime(plan: &Plan, made: &Made) -> Duration {
-    let phases = plan.study.cases.iter().map(|case| case.phases.total());
+    let arms = u32::try_from(plan.study.arms.len()).unwrap_or(u32::MAX);
+    let phases = plan.study.cases.iter().map(|case| match case.schedule.turns() {
+        Some(turns) => turns.total(&case.phases, arms),
+        None => case.phases.total(),
+    });
     let commands = plan.study.cases.iter().filter_map(|case| made.workloads.get(&case.id)?.traits_in(case).longest);
     let longest = phases.chain(commands).max().unwrap_or_default();
     let scale_up = plan.study.cases.iter().map(time_limits::longest).max().unwrap_or_default();
@@ -363,32 +367,73 @@ fn all_trials(options: &RunOptions<'_>, made: &Made, bench: &Bench<'_>) -> Resul
     let found = calibration::all(bench, options.out, &made.platforms, &made.workloads, (&left, &data))?;
     let Some(loads) = found else { return count(options.out, options.cancel.reason()) };
     let mut interrupted = None;
-    for planned in plan.trials.iter().filter(|trial| !recorded.contains(&trial.index)) {
+    for together in steps(plan, made, &recorded) {
         if let Some(reason) = options.cancel.reason() {
             interrupted = Some(reason);
             break;
         }
-        let case = plan.study.cases.iter().find(|case| case.id == planned.case);
-        let (Some(case), Some(platform), Some(workload)) =
-            (case, made.platforms.get(&planned.arm), made.workloads.get(&planned.case))
-        else {
-            let what = format!("trial {} (case `{}`, arm `{}`)", planned.index, planned.case, planned.arm);
-            let source = FieldError::new(&["trials"], "the plan names a case or arm that its study does not have");
-            return Err(ControllerError::Registry { what, source });
-        };
-        options.observer.trial_began(planned);
-        bench.book.write(&JournalEvent::TrialStarted { index: planned.index })?;
-        let (platform, workload, data) = (&**platform, &**workload, data.get(&case.id));
-        let load = loads.get(&case.id);
-        let task = Task { planned, case, platform, workload, data, load, offered: None };
-        let mut record = offered(bench, task, options.out)?;
+        let tasks =
+            together.iter().map(|planned| task(plan, made, planned, &data, &loads)).collect::<Result<_, _>>()?;
+        for planned in &together {
+            options.observer.trial_began(planned);
+            bench.book.write(&JournalEvent::TrialStarted { index: planned.index })?;
+        }
+        let records = offered(bench, tasks, options.out)?;
         if let Some(reason) = options.cancel.reason()
-            && !matches!(record.outcome, Outcome::Completed(_))
+            && records.iter().any(|record| !matches!(record.outcome, Outcome::Completed(_)))
         {
-            // A trial that was cut short says nothing; it is run again when the run is resumed.
+            // What was cut short says nothing; it is run again when the run is resumed.
             interrupted = Some(reason);
             break;
         }
+        keep(options, bench, records)?;
+    }
+    count(options.out, interrupted)
+}
+
+/// The trials that are not recorded yet, those that run together as one step, in the order of the plan. An arm that cannot be compared
+/// with others runs by itself: an emulated guest would take their CPUs.
+fn steps<'p>(plan: &'p Plan, made: &Made, recorded: &BTreeSet<u32>) -> Vec<Vec<&'p PlannedTrial>> {
+    let comparable =
+        |arm: &str| made.platforms.get(arm).is_none_or(|platform| platform.comparable() == Comparable::Yes);
+    let sets =
+        || plan.sets.iter().enumerate().flat_map(|(set, members)| members.iter().map(move |index| (*index, set)));
+    let sets: BTreeMap<u32, usize> = sets().collect();
+    let mut steps: Vec<(Option<usize>, Vec<&PlannedTrial>)> = Vec::new();
+    for trial in plan.trials.iter().filter(|trial| !recorded.contains(&trial.index)) {
+        let set = sets.get(&trial.index).copied().filter(|_| comparable(&trial.arm));
+        match steps.iter_mut().rev().find(|(known, _)| set.is_some() && *known == set) {
+            Some((_, members)) => members.push(trial),
+            None => steps.push((set, vec![trial])),
+        }
+    }
+    steps.into_iter().map(|(_, members)| members).collect()
+}
+
+/// A trial of the plan with all that it is given.
+fn task<'a>(
+    plan: &'a Plan,
+    made: &'a Made,
+    planned: &'a PlannedTrial,
+    data: &'a BTreeMap<String, Data>,
+    loads: &'a BTreeMap<String, Calibration>,
+) -> Result<Task<'a>, ControllerError> {
+    let case = plan.study.cases.iter().find(|case| case.id == planned.case);
+    let (Some(case), Some(platform), Some(workload)) =
+        (case, made.platforms.get(&planned.arm), made.workloads.get(&planned.case))
+    else {
+        let what = format!("trial {} (case `{}`, arm `{}`)", planned.index, planned.case, planned.arm);
+        let source = FieldError::new(&["trials"], "the plan names a case or arm that its study does not have");
+        return Err(ControllerError::Registry { what, source });
+    };
+    let (platform, workload) = (&**platform, &**workload);
+    let (data, load) = (data.get(&case.id), loads.get(&case.id));
+    Ok(Task { planned, case, platform, workload, data, load, offered: None })
+}
+
+/// Writes down what came of trials that ran together, and sees that they left nothing behind.
+fn keep(options: &RunOptions<'_>, bench: &Bench<'_>, records: Vec<TrialRecord>) -> Result<(), ControllerError> {
+    for mut record in records {
         if let Some(other) = others(bench.run_id)?.first() {
             let detail = format!("run {} was alive on this host at the end of the trial", other.run_id);
             record.flags.push(Flag { kind: "alongside".into(), detail });
@@ -396,19 +441,29 @@ fn all_trials(options: &RunOptions<'_>, made: &Made, bench: &Bench<'_>) -> Resul
         bench.book.append(&record)?;
         options.observer.trial_ended(&record);
         if let Some(left) = left_behind(bench.run_id, bench.book) {
-            return Err(ControllerError::NotClean { trial: planned.index, left });
+            return Err(ControllerError::NotClean { trial: record.planned.index, left });
         }
     }
-    count(options.out, interrupted)
+    Ok(())
 }
 
-/// Runs a trial with the load that it is to be offered, its case's own or a share of what was found before. Where nothing was
-/// found, it fails before anything is made.
-fn offered(bench: &Bench<'_>, task: Task<'_>, folder: &Path) -> Result<TrialRecord, ControllerError> {
-    Ok(match offered_load::of(task.case, &bench.plan.study, folder)? {
-        None => trial::run(bench, task),
-        Some(Ok(offered)) => trial::run(bench, Task { offered: Some(&offered), ..task }),
-        Some(Err(reason)) => trial::not_begun(&task, Stop { phase: Phase::Prepare, reason }),
+/// Runs trials that run together with the load that they are to be offered, their case's own or a share of what was found before. Where
+/// nothing was found, they fail before anything is made.
+fn offered(bench: &Bench<'_>, tasks: Vec<Task<'_>>, folder: &Path) -> Result<Vec<TrialRecord>, ControllerError> {
+    let Some(first) = tasks.first() else { return Ok(Vec::new()) };
+    let share = match offered_load::of(first.case, &bench.plan.study, folder)? {
+        Some(Err(reason)) => {
+            let stop = || Stop { phase: Phase::Prepare, reason: reason.clone() };
+            return Ok(tasks.iter().map(|task| trial::not_begun(task, stop())).collect());
+        }
+        Some(Ok(offered)) => Some(offered),
+        None => None,
+    };
+    let tasks: Vec<Task<'_>> = tasks.into_iter().map(|task| Task { offered: share.as_ref(), ..task }).collect();
+    Ok(match (tasks.as_slice(), tasks.first().and_then(|task| task.case.schedule.turns())) {
+        ([], _) => Vec::new(),
+        ([_, _, ..], Some(&spec)) => trial::run_in_turns(bench, &tasks, spec),
+        _ => tasks.into_iter().map(|task| trial::run(bench, task)).collect(),
     })
 }
 

@@ -8,12 +8,20 @@ use tare_model::sample::Source;
 use tare_platform::{Guest, LinkEnd, Site};
 use tare_probe::{Group, HostConfig, HostProbe, Interface, ProbeError};
 
+/// A guest that is watched.
+pub struct WatchedGuest<'a> {
+    /// Where its samples come from.
+    pub source: Source,
+    /// The guest.
+    pub guest: &'a dyn Guest,
+    /// Whether it is measured.
+    pub measured: bool,
+}
+
 /// What is watched beside the host itself.
 pub struct Watched<'a> {
-    /// The guests, the measured ones first.
-    pub guests: &'a [(Source, &'a dyn Guest)],
-    /// How many are measured.
-    pub targets: usize,
+    /// The guests.
+    pub guests: &'a [WatchedGuest<'a>],
     /// Whether they are in the lab. Where they are not, the client's link there carries nothing and is not watched.
     pub in_lab: bool,
     /// The run folder: its disk is watched.
@@ -37,7 +45,7 @@ pub fn start(plan: &Plan, site: &Site<'_>, watched: &Watched<'_>) -> Result<Host
         groups: watched
             .guests
             .iter()
-            .map(|(source, guest)| Group { source: source.clone(), directories: guest.groups() })
+            .map(|watched| Group { source: watched.source.clone(), directories: watched.guest.groups() })
             // A guest without limits has no group of its own, and is then part of what else was busy.
             .filter(|group| !group.directories.is_empty())
             .collect(),
@@ -45,7 +53,7 @@ pub fn start(plan: &Plan, site: &Site<'_>, watched: &Watched<'_>) -> Result<Host
         disks,
         ..HostConfig::default()
     })?;
-    for (source, guest) in watched.guests.iter().take(watched.targets) {
+    for WatchedGuest { source, guest, .. } in watched.guests.iter().filter(|watched| watched.measured) {
         if let Some(read) = guest.counts() {
             probe.add_counts(source, read);
         }
@@ -58,7 +66,7 @@ fn interfaces(site: &Site<'_>, watched: &Watched<'_>) -> Vec<Interface> {
     let client = site.lab.client().path();
     let client = Interface { name: Port::LINK.into(), label: "client".into(), namespace: Some(client) };
     let mut all: Vec<Interface> = watched.in_lab.then_some(client).into_iter().collect();
-    for (source, guest) in watched.guests.iter().take(watched.targets) {
+    for WatchedGuest { source, guest, .. } in watched.guests.iter().filter(|watched| watched.measured) {
         let Source::Guest(name) = source else { continue };
         all.extend(guest.links().into_iter().map(|link| {
             let label = match link.end {

@@ -146,6 +146,7 @@ impl Settings {
             request_bytes: self.request,
             response_bytes: self.response,
             wait: self.wait(),
+            delay_permille: 0,
             socket: self.socket(),
         }
     }

@@ -175,9 +175,9 @@ impl Serves for SocketServer {
     fn serve(self, bind: IpAddr) -> Result<Server, DriverError> {
         let at = any_port(bind);
         match self {
-            Self::Rr { exchange, request_bytes, response_bytes, wait, socket } => {
+            Self::Rr { exchange, request_bytes, response_bytes, wait, delay_permille, socket } => {
                 check_exchange(exchange, request_bytes, response_bytes)?;
-                let sizes = serve_rr::Sizes { request: request_bytes, response: response_bytes, wait };
+                let sizes = serve_rr::Sizes { request: request_bytes, response: response_bytes, wait, delay_permille };
                 match exchange {
                     Exchange::TcpRr => {
                         Server::listen(at, &socket, 0)?.accepting(move |shared, fd| serve_rr::serve(shared, fd, sizes))

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::net::SendFlags;
 use tare_model::drive::Wait;
 
+use crate::clock::now_ns;
 use crate::error::reason_of;
 use crate::net;
 use crate::payload::stamp_len;
@@ -17,6 +18,7 @@ pub(crate) struct Sizes {
     pub request: u32,
     pub response: u32,
     pub wait: Wait,
+    pub delay_permille: u32,
 }
 
 impl Sizes {
@@ -48,6 +50,7 @@ pub(crate) fn serve(shared: &Shared, fd: &OwnedFd, sizes: Sizes) -> Result<(), S
     let mut response = vec![0; sizes.response as usize];
     let stamp = stamp_len(request.len(), response.len());
     let mut exchanges = 0;
+    let mut delay = Delay::of(sizes.delay_permille);
     let ended = loop {
         match net::receive_full(fd, &mut request, sizes.wait) {
             Ok(0) => break Ok(()),
@@ -56,6 +59,9 @@ pub(crate) fn serve(shared: &Shared, fd: &OwnedFd, sizes: Sizes) -> Result<(), S
             Err(errno) => break Err(reason_of(errno)),
         }
         response[..stamp].copy_from_slice(&request[..stamp]);
+        if let Some(delay) = &mut delay {
+            delay.hold();
+        }
         if let Err(errno) = net::send_full(fd, &response, SendFlags::empty()) {
             break Err(reason_of(errno));
         }
@@ -63,4 +69,29 @@ pub(crate) fn serve(shared: &Shared, fd: &OwnedFd, sizes: Sizes) -> Result<(), S
     };
     shared.tally.served(1, exchanges * u64::from(sizes.request), exchanges * u64::from(sizes.response));
     ended
+}
+
+/// Holds answers back by a part of the time since the last one.
+struct Delay {
+    permille: u64,
+    last: u64,
+}
+
+impl Delay {
+    /// A longer time is a rest between turns, of which no part is the operation's.
+    const REST_NS: u64 = 5_000_000;
+
+    fn of(permille: u32) -> Option<Self> {
+        (permille > 0).then(|| Self { permille: permille.into(), last: now_ns() })
+    }
+
+    fn hold(&mut self) {
+        let now = now_ns();
+        let passed = now.saturating_sub(self.last);
+        let until = if passed < Self::REST_NS { now + passed * self.permille / 1000 } else { now };
+        while now_ns() < until {
+            std::hint::spin_loop();
+        }
+        self.last = now_ns();
+    }
 }

@@ -94,6 +94,9 @@ pub enum SocketServer {
         response_bytes: u32,
         /// How the server's threads wait.
         wait: Wait,
+        /// Holds back each answer of TCP request and response by so many thousandths of the time since the last one: a known difference,
+        /// by which tare itself is tested. 0 everywhere else.
+        delay_permille: u32,
         /// Socket settings.
         socket: SocketOptions,
     },

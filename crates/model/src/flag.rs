@@ -23,5 +23,9 @@ pub const DRIVER_PORTS: &str = "driver-ports";
 pub const DRIVER_SATURATED: &str = "driver-saturated";
 /// What stands behind the server was slow.
 pub const BACKEND_LIMIT: &str = "backend-limit";
+/// An arm's guests were busy while it was the turn of others.
+pub const BUSY_WHILE_WAITING: &str = "busy-while-waiting";
+/// What an arm did in its turns reached into the turns of others.
+pub const TURN_OVERRUN: &str = "turn-overrun";
 /// The instrument limited the trial, and not the guest.
 pub const LIMITED: [&str; 4] = [DRIVER_STARVED, DRIVER_PORTS, DRIVER_SATURATED, BACKEND_LIMIT];

@@ -7,7 +7,7 @@ use crate::timeline::Timeline;
 /// Most that the printing of one figure of `/proc/stat` in units of 10 ms can add to or take from its gain, seconds.
 const STAT_ROUNDING_S: f64 = 0.01;
 
-/// Where the CPU time of the SUT went in a window (CLOCK_MONOTONIC nanoseconds), from a host's samples.
+/// Where the CPU time of the SUT went in a window or in several that do not overlap (CLOCK_MONOTONIC nanoseconds), from a host's samples.
 ///
 /// `sut_cpus` are those that the probe was started with (empty: all). Counters are interpolated to the window's ends;
 /// let the probe sample there (`at_ns`) for exact figures.
@@ -27,7 +27,7 @@ const STAT_ROUNDING_S: f64 = 0.01;
 /// number of CPUs.
 pub fn cpu_account(
     samples: &[Sample],
-    window: (u64, u64),
+    windows: &[(u64, u64)],
     sut_cpus: &[u32],
     guests: &[Source],
     neighbours: &[Source],
@@ -37,20 +37,21 @@ pub fn cpu_account(
     if !sut_cpus.is_empty() && sut_cpus.len() as f64 != cpus {
         return None;
     }
-    let window_s = window.1.checked_sub(window.0)? as f64 / 1e9;
-    let host = Host { timeline: &timeline, window, capacity_s: window_s * cpus, cpus, part: !sut_cpus.is_empty() };
+    let lengths = windows.iter().map(|(start, end)| Some(end.checked_sub(*start)? as f64 / 1e9));
+    let window_s = lengths.sum::<Option<f64>>()?;
+    let host = Host { timeline: &timeline, windows, capacity_s: window_s * cpus, cpus, part: !sut_cpus.is_empty() };
     let (mut guest_user_s, mut guest_system_s) = (0.0, 0.0);
     for guest in guests {
-        let (user_s, system_s) = group(&timeline, guest, window)?;
+        let (user_s, system_s) = group(&timeline, guest, windows)?;
         guest_user_s += user_s;
         guest_system_s += system_s;
     }
     let mut neighbours_s = 0.0;
     for neighbour in neighbours {
-        neighbours_s += timeline.gain(neighbour, "cpu_total_s", window)?;
+        neighbours_s += timeline.gain_over(neighbour, "cpu_total_s", windows)?;
     }
     let steal_s = host.gain("steal")?;
-    let task_s = timeline.gain(&Source::Host, "sut_cpu_task_s", window);
+    let task_s = timeline.gain_over(&Source::Host, "sut_cpu_task_s", windows);
     let busy_s = (host.capacity_s - host.idle_s()? - steal_s).max(task_s.unwrap_or(0.0)).max(0.0);
     let (softirq_s, irq_s) = host.interrupts(busy_s, task_s)?;
     let known_s = guest_user_s + guest_system_s + neighbours_s + softirq_s + irq_s;
@@ -66,26 +67,26 @@ pub fn cpu_account(
         other_s,
         total_s: known_s + other_s,
         steal_s,
-        probe_s: timeline.gain(&Source::Host, "probe_cpu_s", window).unwrap_or(0.0),
+        probe_s: timeline.gain_over(&Source::Host, "probe_cpu_s", windows).unwrap_or(0.0),
     })
 }
 
 /// User and system time of a group: its total, split as its parts are. All of it counts as user when the window is so
 /// short that no tick fell into the group, as the kernel does (cputime_adjust()).
-fn group(timeline: &Timeline<'_>, source: &Source, window: (u64, u64)) -> Option<(f64, f64)> {
-    let total_s = timeline.gain(source, "cpu_total_s", window)?;
-    let user_s = timeline.gain(source, "cpu_user_s", window)?;
-    let system_s = timeline.gain(source, "cpu_system_s", window)?;
+fn group(timeline: &Timeline<'_>, source: &Source, windows: &[(u64, u64)]) -> Option<(f64, f64)> {
+    let total_s = timeline.gain_over(source, "cpu_total_s", windows)?;
+    let user_s = timeline.gain_over(source, "cpu_user_s", windows)?;
+    let system_s = timeline.gain_over(source, "cpu_system_s", windows)?;
     let parts_s = user_s + system_s;
     let system_share = if parts_s > 0.0 { system_s / parts_s } else { 0.0 };
     Some((total_s * (1.0 - system_share), total_s * system_share))
 }
 
-/// The host's own counters in the window.
+/// The host's own counters in the windows.
 struct Host<'a> {
     timeline: &'a Timeline<'a>,
-    window: (u64, u64),
-    /// CPU seconds that the window holds.
+    windows: &'a [(u64, u64)],
+    /// CPU seconds that the windows hold.
     capacity_s: f64,
     cpus: f64,
     /// Whether the SUT's CPUs are only a part of the host's.
@@ -96,15 +97,15 @@ impl Host<'_> {
     /// What a column of `/proc/stat` gained on the SUT's CPUs.
     fn gain(&self, column: &str) -> Option<f64> {
         let prefix = if self.part { "sut_" } else { "" };
-        self.timeline.gain(&Source::Host, &format!("{prefix}cpu_{column}_s"), self.window)
+        self.timeline.gain_over(&Source::Host, &format!("{prefix}cpu_{column}_s"), self.windows)
     }
 
     /// Time idle or waiting for I/O: `/proc/stat`'s, refined by the idle states' microseconds within the rounding of
     /// the former. (Those lag behind by a sleep that has not ended, which is why they do not replace it.)
     fn idle_s(&self) -> Option<f64> {
         let coarse_s = self.gain("idle")? + self.gain("iowait")?;
-        let rounding_s = 2.0 * STAT_ROUNDING_S * self.cpus;
-        let fine_s = self.timeline.gain(&Source::Host, "sut_cpu_sleep_s", self.window);
+        let rounding_s = 2.0 * STAT_ROUNDING_S * self.cpus * self.windows.len() as f64;
+        let fine_s = self.timeline.gain_over(&Source::Host, "sut_cpu_sleep_s", self.windows);
         let idle_s = fine_s.map_or(coarse_s, |fine_s| fine_s.clamp(coarse_s - rounding_s, coarse_s + rounding_s));
         Some(idle_s.clamp(0.0, self.capacity_s))
     }
@@ -159,7 +160,7 @@ mod tests {
 
     fn account(samples: &[Sample], neighbours: &[&str]) -> Option<CpuAccount> {
         let neighbours: Vec<_> = neighbours.iter().map(|name| Source::Guest((*name).into())).collect();
-        cpu_account(samples, WINDOW, &[2, 3], &[Source::Guest(GUEST.into())], &neighbours)
+        cpu_account(samples, &[WINDOW], &[2, 3], &[Source::Guest(GUEST.into())], &neighbours)
     }
 
     fn parts(a: &CpuAccount) -> f64 {
@@ -197,7 +198,7 @@ mod tests {
         let all = samples(&[("idle", 2.0)], &[(GUEST, [0.5, 0.2, 0.3]), ("target-2", [0.4, 0.4, 0.0])], 1.0);
         let account = |names: &[&str]| {
             let guests: Vec<_> = names.iter().map(|name| Source::Guest((*name).into())).collect();
-            cpu_account(&all, WINDOW, &[2, 3], &guests, &[])
+            cpu_account(&all, &[WINDOW], &[2, 3], &guests, &[])
         };
         let a = account(&[GUEST, "target-2"]).unwrap();
         assert!(close(a.guest_user_s, 0.6) && close(a.guest_system_s, 0.3) && close(parts(&a), a.total_s), "{a:?}");
@@ -229,12 +230,34 @@ mod tests {
     }
 
     #[test]
+    fn an_account_over_turns_is_what_was_used_in_them() {
+        let mut all = samples(&[("idle", 2.0), ("softirq", 0.2)], &[(GUEST, [0.6, 0.6, 0.0])], 1.0);
+        // Until half time nothing but idling; the counters move in the second half alone.
+        let half = (WINDOW.0 + WINDOW.1) / 2;
+        let middle: Vec<Sample> = all
+            .iter()
+            .filter(|sample| sample.at_ns == WINDOW.0)
+            .map(|sample| {
+                let idle = sample.series == "sut_cpu_idle_s";
+                Sample { at_ns: half, value: sample.value + if idle { 2.0 } else { 0.0 }, ..sample.clone() }
+            })
+            .collect();
+        all.extend(middle);
+        let of =
+            |windows: &[(u64, u64)]| cpu_account(&all, windows, &[2, 3], &[Source::Guest(GUEST.into())], &[]).unwrap();
+        let (first, second) = (of(&[(WINDOW.0, half)]), of(&[(half, WINDOW.1)]));
+        assert!(close(first.total_s, 0.0) && close(second.guest_user_s, 0.6), "{first:?} {second:?}");
+        let both = of(&[(WINDOW.0, half), (half, WINDOW.1)]);
+        assert!(close(both.window_s, 2.0) && close(both.guest_user_s, 0.6) && close(both.softirq_s, 0.2), "{both:?}");
+    }
+
+    #[test]
     fn what_was_not_sampled_over_the_whole_window_is_not_guessed() {
         let good = samples(&[("idle", 2.0)], &[(GUEST, [0.5, 0.5, 0.0])], 1.0);
         assert!(account(&good, &[]).is_some());
         assert_eq!(account(&good, &["never-sampled"]), None);
         let cut: Vec<_> = good.iter().filter(|sample| sample.at_ns < WINDOW.1).cloned().collect();
         assert_eq!(account(&cut, &[]), None);
-        assert_eq!(cpu_account(&good, WINDOW, &[2], &[Source::Guest(GUEST.into())], &[]), None, "other CPUs");
+        assert_eq!(cpu_account(&good, &[WINDOW], &[2], &[Source::Guest(GUEST.into())], &[]), None, "other CPUs");
     }
 }

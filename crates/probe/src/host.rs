@@ -105,6 +105,11 @@ impl HostProbe {
         self.sampler.add_instants(instants);
     }
 
+    /// More instants at which CPU time of host and groups is read, and nothing else: the edges of turns.
+    pub fn add_edges(&self, edges: &[u64]) {
+        self.sampler.add_edges(edges);
+    }
+
     /// One more control group, from the next sample on.
     ///
     /// # Errors
@@ -166,7 +171,8 @@ fn collectors(config: &HostConfig, catalog: &mut Catalog) -> Result<Collectors, 
         all.others.push(interface.collector(root, &source, catalog)?);
     }
     if !config.disks.is_empty() {
-        all.others.push(disks(root, &config.disks, catalog)?);
+        // What a disk wrote in a turn is asked for as its CPU time is.
+        all.together.push(disks(root, &config.disks, catalog)?);
     }
     Ok(all)
 }

@@ -13,7 +13,7 @@ use tare_model::sample::{Sample, Source};
 
 use crate::ProbeError;
 use crate::collector::{Catalog, Collector, SeriesId, Values};
-use crate::schedule::Schedule;
+use crate::schedule::{Due, Schedule};
 use crate::{clock_ns, now_ns};
 
 /// What a probe saw.
@@ -29,6 +29,8 @@ pub struct ProbeData {
     pub lateness_max_ns: u64,
     /// What was looked for and is not there, and what went away while sampling; each in words.
     pub absent: Vec<String>,
+    /// Moments of the samples that hold CPU time alone, taken at the edges of turns.
+    pub edges: Vec<u64>,
 }
 
 /// A set of collectors that is read in one go takes this long at most, or the scheduler came between and the set is
@@ -58,6 +60,7 @@ impl Collectors {
 struct Orders {
     collectors: Collectors,
     instants: Vec<u64>,
+    edges: Vec<u64>,
     stop: bool,
 }
 
@@ -86,6 +89,7 @@ pub(crate) struct Settings {
 /// What the thread hands back.
 struct Yield {
     values: Values,
+    edges: Vec<u64>,
     cpu_ns: u64,
     lost: u64,
     lateness_max_ns: u64,
@@ -104,7 +108,7 @@ impl Sampler {
             return Err(ProbeError::Interval);
         }
         let own = Own::new(&settings.source, &mut catalog);
-        let orders = Orders { collectors, instants: settings.instants.clone(), stop: false };
+        let orders = Orders { collectors, instants: settings.instants.clone(), edges: Vec::new(), stop: false };
         let shared =
             Arc::new(Shared { catalog: Mutex::new(catalog), orders: Mutex::new(orders), wake: Condvar::new() });
         let (ready, is_ready) = mpsc::channel();
@@ -135,6 +139,12 @@ impl Sampler {
         self.shared.wake.notify_one();
     }
 
+    /// More instants at which CPU time must be read, and nothing else.
+    pub fn add_edges(&self, edges: &[u64]) {
+        lock(&self.shared.orders).edges.extend_from_slice(edges);
+        self.shared.wake.notify_one();
+    }
+
     /// Makes more collectors, sampled from now on.
     pub fn extend<E>(&self, make: impl FnOnce(&mut Catalog) -> Result<Collectors, E>) -> Result<(), E> {
         let collectors = make(&mut lock(&self.shared.catalog))?;
@@ -153,8 +163,8 @@ impl Sampler {
     pub fn stop(mut self) -> Result<ProbeData, ProbeError> {
         let Some(Ok(done)) = self.end() else { return Err(ProbeError::Died) };
         let (samples, absent) = std::mem::take(&mut *lock(&self.shared.catalog)).resolve(done.values);
-        let Yield { cpu_ns, lost, lateness_max_ns, .. } = done;
-        Ok(ProbeData { samples, cpu_ns, lost, lateness_max_ns, absent })
+        let Yield { cpu_ns, lost, lateness_max_ns, edges, .. } = done;
+        Ok(ProbeData { samples, cpu_ns, lost, lateness_max_ns, absent, edges })
     }
 }
 
@@ -201,6 +211,7 @@ struct Worker {
     own: Own,
     collectors: Collectors,
     values: Values,
+    edges: Vec<u64>,
     schedule: Schedule,
     gone: Vec<String>,
 }
@@ -213,6 +224,7 @@ impl Worker {
             own,
             collectors: Collectors::default(),
             values: Values::default(),
+            edges: Vec::new(),
             schedule,
             gone: Vec::new(),
         };
@@ -226,6 +238,7 @@ impl Worker {
         let mut orders = lock(&shared.orders);
         self.collectors.append(std::mem::take(&mut orders.collectors));
         self.schedule.add(std::mem::take(&mut orders.instants));
+        self.schedule.add_edges(std::mem::take(&mut orders.edges));
         orders.stop
     }
 
@@ -244,6 +257,7 @@ impl Worker {
             let nothing_new = |orders: &mut Orders| {
                 !orders.stop
                     && orders.instants.is_empty()
+                    && orders.edges.is_empty()
                     && orders.collectors.together.is_empty()
                     && orders.collectors.others.is_empty()
             };
@@ -263,7 +277,7 @@ impl Worker {
     }
 
     fn sample(&mut self, now: u64) {
-        self.schedule.taken(now);
+        let due = self.schedule.taken(now);
         let first = self.values.len();
         let mut at_ns = now;
         for attempt in 1..=ATTEMPTS {
@@ -274,6 +288,10 @@ impl Worker {
             }
             self.values.truncate(first);
             at_ns = end_ns;
+        }
+        if due == Due::Cpu {
+            self.edges.push(at_ns);
+            return;
         }
         collect(&mut self.collectors.others, at_ns, &mut self.values, &mut self.gone);
         self.values.push(at_ns, self.own.lost, self.schedule.lost() as f64);
@@ -287,6 +305,7 @@ impl Worker {
         }
         Yield {
             values: self.values,
+            edges: self.edges,
             cpu_ns: clock_ns(ClockId::ThreadCPUTime),
             lost: self.schedule.lost(),
             lateness_max_ns: self.schedule.lateness_max_ns(),

@@ -46,6 +46,11 @@ impl<'a> Timeline<'a> {
         let points = self.0.get(&(source, series))?;
         Some((at(points, end_ns)? - at(points, start_ns)?).max(0.0))
     }
+
+    /// The same over several windows together.
+    pub fn gain_over(&self, source: &Source, series: &str, windows: &[(u64, u64)]) -> Option<f64> {
+        windows.iter().map(|&window| self.gain(source, series, window)).sum()
+    }
 }
 
 /// The value at an instant, on the straight line between the samples around it.
@@ -64,6 +69,11 @@ fn at(points: &[(u64, f64)], at_ns: u64) -> Option<f64> {
 /// `None` if the samples do not reach over the whole window.
 pub fn gain(samples: &[Sample], source: &Source, series: &str, window: (u64, u64)) -> Option<f64> {
     Timeline::new(samples).gain(source, series, window)
+}
+
+/// The same over several windows together.
+pub fn gain_over(samples: &[Sample], source: &Source, series: &str, windows: &[(u64, u64)]) -> Option<f64> {
+    Timeline::new(samples).gain_over(source, series, windows)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use tare_model::sample::Sample;
 use tare_model::trial::Flag;
+use tare_model::turns::TurnsDone;
 use tare_model::{count, fact, flag};
 
 use crate::Driven;
@@ -12,7 +13,9 @@ use crate::yields::merge_steps;
 /// number. Metrics are left as the first guest's: the workload makes them anew. `None` without a guest.
 pub fn together(guests: Vec<Driven>) -> Option<Driven> {
     let several = guests.len() > 1;
-    (1..).zip(guests).map(|(number, guest)| numbered(guest, number, several)).reduce(add)
+    let turns: Vec<TurnsDone> = guests.iter().filter_map(|guest| guest.turns.clone()).collect();
+    let all = (1..).zip(guests).map(|(number, guest)| numbered(guest, number, several)).reduce(add)?;
+    Some(Driven { turns: TurnsDone::together(&turns), ..all })
 }
 
 /// A guest's figures under its number, from 1.

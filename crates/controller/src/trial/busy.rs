@@ -4,6 +4,7 @@ use tare_model::sample::{Sample, Source};
 use tare_model::units::Span;
 
 use super::target::source;
+use super::turns::length;
 use super::{Gathered, Trial};
 
 /// The CPU of a control group in the samples, seconds since it was made.
@@ -57,8 +58,13 @@ impl Busy {
     /// The busy share of the guests' CPUs in a window, 0 to 1, a little more where a quota lets a guest catch up; `None` where a guest
     /// has no control group, or its samples do not reach over the window.
     pub(super) fn share(&self, window: (u64, u64)) -> Option<f64> {
-        let seconds = window.1.checked_sub(window.0).filter(|ns| *ns > 0)? as f64 / 1e9;
-        let used = self.used.iter().map(|(source, own)| tare_probe::gain(own, source, USED, window));
+        self.share_of(&[window])
+    }
+
+    /// The same in several windows together.
+    pub(super) fn share_of(&self, windows: &[(u64, u64)]) -> Option<f64> {
+        let seconds = Some(length(windows)).filter(|ns| *ns > 0)? as f64 / 1e9;
+        let used = self.used.iter().map(|(source, own)| tare_probe::gain_over(own, source, USED, windows));
         let used: f64 = used.sum::<Option<f64>>().filter(|_| !self.used.is_empty() && self.cpus > 0.0)?;
         Some(used / (seconds * self.cpus))
     }

@@ -1,17 +1,27 @@
 //! What was driven and what was probed, put together.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use tare_model::guest::DataPlace;
-use tare_model::kvm;
 use tare_model::metric::common;
 use tare_model::sample::{CpuAccount, Sample, Source};
 use tare_model::trial::{Measurement, Phase};
+use tare_model::turns::{TrialTurns, TurnsDone};
+use tare_model::{flag, kvm};
 use tare_platform::Reach;
 use tare_probe::ProbeData;
 use tare_workload::Driven;
 
 use super::target::{named, source, target_name};
-use super::{Gathered, Stop, Trial};
+use super::turns::{OwnTurns, length};
+use super::{Gathered, Stop, Trial, members};
 use crate::remote_guests;
+
+/// CPUs that an arm's guests may use while it is the turn of others: what they use there, the others may miss.
+const WAITING_LIMIT: f64 = 0.01;
+/// Share of turns in which something may reach into the next arm's turn.
+const OVERRAN_LIMIT: f64 = 0.01;
 
 impl Trial<'_> {
     /// The trial's figures from those of its guests, and why they must not be used if the workload saw that only now.
@@ -28,7 +38,11 @@ impl Trial<'_> {
     /// Puts what was driven and what was probed together.
     pub(super) fn collect(&self, driven: Driven, probed: ProbeData, gathered: &mut Gathered) -> Measurement {
         let (window, targets) = (driven.window_ns, gathered.targets);
-        let busy = self.busy(&probed.samples, gathered).share(window);
+        let windows = match &gathered.own_turns {
+            Some(own) => own.measured(&self.phases),
+            None => vec![window],
+        };
+        let busy = self.busy(&probed.samples, gathered).share_of(&windows);
         let flags = tare_probe::flags(&probed, window);
         let mut measurement = driven.measurement;
         if self.task.platform.reach() == Reach::Outside {
@@ -37,16 +51,22 @@ impl Trial<'_> {
             gathered.facts.extend(remote_guests::facts(&gathered.samples, &target_name(0), window));
         } else {
             let of = |guests: std::ops::Range<usize>| guests.map(|n| source(n, targets)).collect::<Vec<Source>>();
-            let (measured, neighbours) = (of(0..targets), of(targets..gathered.guests.len()));
+            let measured = of(0..targets);
+            // What the guests of other arms use in this one's turns is not its own.
+            let neighbours = [of(targets..gathered.guests.len()), members::others(&probed.samples)].concat();
             let cpus = &self.bench.plan.cpus.guests;
             gathered.flags.extend(flags);
-            gathered.cpu = tare_probe::cpu_account(&probed.samples, window, cpus, &measured, &neighbours);
+            gathered.cpu = tare_probe::cpu_account(&probed.samples, &windows, cpus, &measured, &neighbours);
             gathered.flags.extend(tare_probe::guest_flags(&probed, window, &measured, gathered.cpu.as_ref()));
-            self.count_disk(&mut measurement, &probed, window, driven.work, gathered);
+            self.count_disk(&mut measurement, &probed, &windows, driven.work, gathered);
             let work = driven.work / self.task.workload.unit_of_work().counted();
             measurement.metrics.extend(exits(&probed.samples, &measured, window, work));
         }
-        gathered.samples.extend(probed.samples);
+        self.note_turns(driven.turns, &probed, gathered);
+        // At the edges of turns CPU time is read alone, for the accounts above.
+        let edges: HashSet<u64> = probed.edges.into_iter().collect();
+        let kept = |sample: &Sample| !members::is_other(&sample.source) && !edges.contains(&sample.at_ns);
+        gathered.samples.extend(probed.samples.into_iter().filter(kept));
         gathered.samples.extend(driven.samples);
         gathered.window_ns = Some(window);
         gathered.facts.extend(driven.facts);
@@ -59,6 +79,40 @@ impl Trial<'_> {
         measurement.metrics.extend(known);
         measurement.metrics.extend(gathered.starts.means());
         measurement
+    }
+
+    /// Notes what was done in turns, and what the guests used while it was the turn of others.
+    fn note_turns(&self, done: Option<TurnsDone>, probed: &ProbeData, gathered: &mut Gathered) {
+        let (Some(OwnTurns { turns, start_ns }), Some(done)) = (gathered.own_turns.clone(), done) else { return };
+        let slots = OwnTurns { turns: Arc::clone(&turns), start_ns }.slots();
+        let half = turns.spec.gap.ns / 2;
+        let all = (start_ns.saturating_sub(half), (start_ns + turns.total().ns).saturating_sub(half));
+        let (own, others) = (length(&slots), length(&[all]).saturating_sub(length(&slots)));
+        let used = (0..gathered.targets).map(|n| {
+            let used = |windows: &[(u64, u64)]| {
+                tare_probe::gain_over(&probed.samples, &source(n, gathered.targets), "cpu_total_s", windows)
+            };
+            Some((used(&[all])? - used(&slots)?).max(0.0))
+        });
+        let used = used.sum::<Option<f64>>().filter(|_| others > 0 && own > 0);
+        let waiting_cpus = used.map(|used_s| used_s / (others as f64 / 1e9));
+        if let Some(cpus) = waiting_cpus.filter(|&cpus| cpus > WAITING_LIMIT) {
+            let detail = format!(
+                "while it was the turn of other arms its guests used {:.1} % of one CPU, more than {} %",
+                cpus * 100.0,
+                WAITING_LIMIT * 100.0
+            );
+            gathered.flag(flag::BUSY_WHILE_WAITING, detail);
+        }
+        if done.overran > 0 && f64::from(done.overran) > OVERRAN_LIMIT * done.counts.len() as f64 {
+            let detail = format!(
+                "in {} of {} turns something was still under way when the next arm's turn began",
+                done.overran,
+                done.counts.len()
+            );
+            gathered.flag(flag::TURN_OVERRUN, detail);
+        }
+        gathered.turns = Some(TrialTurns { start_ns, turns: turns.as_ref().clone(), done, waiting_cpus });
     }
 
     fn count_drops(&self, gathered: &mut Gathered) {
@@ -96,13 +150,14 @@ impl Trial<'_> {
         &self,
         measurement: &mut Measurement,
         probed: &ProbeData,
-        window: (u64, u64),
+        windows: &[(u64, u64)],
         work: f64,
         gathered: &mut Gathered,
     ) {
         let Some(disk) = self.data_disk(gathered).filter(|_| work > 0.0) else { return };
         for (id, series) in [(common::DISK_WRITE, "written_bytes"), (common::DISK_READ, "read_bytes")] {
-            let bytes = tare_probe::gain(&probed.samples, &Source::Host, &format!("disk_{disk}_{series}"), window);
+            let series = format!("disk_{disk}_{series}");
+            let bytes = tare_probe::gain_over(&probed.samples, &Source::Host, &series, windows);
             measurement.metrics.extend(bytes.map(|bytes| (id.to_owned(), bytes / work)));
         }
         gathered.facts.insert("disk under the guests' data".to_owned(), disk);

@@ -1,29 +1,17 @@
 //! The workload at work in every measured guest at one time, while the probes sample.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use tare_model::fact;
-use tare_model::sample::Source;
 use tare_model::trial::Phase;
-use tare_platform::{Guest, Reach};
-use tare_probe::{HostProbe, ProbeData, ProbeError};
+use tare_probe::ProbeData;
 use tare_wire::{Link, Request};
-use tare_workload::{Driven, Prepared, Schedule, WorkSite};
+use tare_workload::{Driven, Prepared, WorkSite};
 
-use super::target::{named, source, target_name};
+use super::driving::{Driving, together};
+use super::target::named;
 use super::{Gathered, Stop, Trial};
-use crate::guest_probe::GuestProbe;
 use crate::parallel;
-use crate::sampling;
 
-/// From the moment when everything is connected to the start of load: enough for the probes to receive the
-/// measured window and for a driver to start its threads.
-const LEAD: Duration = Duration::from_millis(5);
-/// The least time from that moment to the measured window. A driver that is asked too late fails the trial. On a host whose CPUs
-/// others want too, 60 ms were seen to pass before the driver was asked.
-const LEAD_TO_WINDOW: Duration = Duration::from_millis(200);
-/// Added for each driver beyond the first: their threads are started on the same CPUs.
-const LEAD_EACH_FURTHER: Duration = Duration::from_millis(2);
 /// How long an agent may take to answer a request to stop.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -75,67 +63,13 @@ impl Trial<'_> {
         sites: &[WorkSite<'_>],
         gathered: &mut Gathered,
     ) -> Result<(Vec<Driven>, ProbeData), Stop> {
-        let failed = |reason: String| Stop { phase: Phase::Drive, reason };
-        let interval_ns = self.bench.plan.study.lab.sample_interval.ns;
-        let mut schedule =
-            Schedule { phases: self.phases, start_at_ns: 0, seed: self.seed(), interval_ns, turns: None };
-        self.in_each(Phase::Drive, sites, prepared.iter_mut(), gathered, |site, ready| ready.connect(site, &schedule))?;
-        let inside: Vec<GuestProbe<'_>> = sites
-            .iter()
-            .enumerate()
-            .map(|(n, site)| GuestProbe::start(site.guest, &target_name(n), interval_ns))
-            .collect();
-        let probe = self.start_probe(gathered).map_err(|error| failed(error.to_string()))?;
-        let charged = crate::thread_cpu::read(gathered.measured());
-        let began = Instant::now();
-        schedule.start_at_ns = tare_probe::now_ns() + self.lead(sites.len()).as_nanos() as u64;
-        let steady_ns = schedule.start_at_ns + self.phases.steady_offset_ns();
-        probe.add_instants(&[steady_ns, steady_ns + self.phases.steady_state.ns]);
-        let driven = self
-            .in_each(Phase::Drive, sites, prepared.iter_mut(), gathered, |site, ready| ready.drive(site, &schedule));
-        gathered.load_s = began.elapsed().as_secs_f64();
-        let now = crate::thread_cpu::read(gathered.measured());
-        gathered.facts.extend(crate::thread_cpu::between(&charged, &now, gathered.load_s));
-        let probed = probe.stop().map_err(|error| failed(error.to_string()));
-        for (n, inside) in inside.into_iter().enumerate() {
-            let seen = inside.stop(gathered.load_s);
-            gathered.samples.extend(seen.samples);
-            gathered
-                .facts
-                .extend(seen.facts.into_iter().map(|(name, fact)| (fact::of_guest(n as u32 + 1, &name), fact)));
-            gathered.flags.extend(seen.flag.map(|mut flag| {
-                flag.detail = if sites.len() > 1 { format!("guest {}: {}", n + 1, flag.detail) } else { flag.detail };
-                flag
-            }));
-        }
-        Ok((driven?, probed?))
-    }
-
-    /// How long before its start load is announced.
-    fn lead(&self, guests: usize) -> Duration {
-        let warm_up = Duration::from_nanos(self.phases.steady_offset_ns());
-        let lead = LEAD.max(LEAD_TO_WINDOW.saturating_sub(warm_up));
-        let guests = u32::try_from(guests).unwrap_or(u32::MAX);
-        let drivers = guests.saturating_mul(self.case.load.guests().drivers);
-        lead + LEAD_EACH_FURTHER * drivers.saturating_sub(1) + crate::client::further_lead(self.bench)
-    }
-
-    fn start_probe(&self, gathered: &Gathered) -> Result<HostProbe, ProbeError> {
-        let (guests, targets) = (&gathered.guests, gathered.targets);
-        let guests: Vec<(Source, &dyn Guest)> =
-            guests.iter().enumerate().map(|(n, guest)| (source(n, targets), &**guest)).collect();
-        let watched = sampling::Watched {
-            guests: &guests,
-            targets,
-            in_lab: self.task.platform.reach() == Reach::Lab,
-            run_folder: &self.bench.book.dir(),
-            data_disk: self.data_disk(gathered),
-        };
-        sampling::start(self.bench.plan, &self.bench.site, &watched)
+        let alone = &mut [Driving { trial: *self, sites, prepared, gathered }];
+        let mut driven = together(alone, None).map_err(|(_, stop)| stop)?;
+        driven.pop().ok_or_else(|| Stop { phase: Phase::Drive, reason: "nobody was driven: a defect of tare".into() })
     }
 
     /// The same load for every arm of a block, another in every block and in every try of a search.
-    fn seed(&self) -> u64 {
+    pub(super) fn seed(&self) -> u64 {
         let of_block =
             self.bench.plan.study.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(u64::from(self.planned.block));
         match self.number {

@@ -7,11 +7,15 @@ mod collect;
 mod cpu_target;
 mod density;
 mod drive;
+mod driving;
 mod governed;
 mod judge;
+mod members;
 mod provision;
+mod set;
 mod starts;
 mod target;
+mod turns;
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -27,8 +31,9 @@ use tare_model::trial::{Flag, Measurement, Outcome, Phase, TrialRecord};
 use tare_model::turns::TrialTurns;
 use tare_model::{count, flag};
 use tare_platform::{Comparable, Guest, Platform};
+use tare_probe::ProbeData;
 use tare_record::JournalEvent;
-use tare_workload::{Calibration, Data, DriverSite, UnitOfWork, WorkSite, Workload};
+use tare_workload::{Calibration, Data, Driven, DriverSite, UnitOfWork, WorkSite, Workload};
 
 use crate::bench::Bench;
 use crate::cancel::Cancel;
@@ -38,10 +43,13 @@ use crate::offered_load::Offered;
 use crate::text::{fit, last};
 use crate::time_limits::timeout;
 
+use drive::Ready;
 use governed::{Governed, Standing};
 use target::{Given, Target, named};
+use turns::OwnTurns;
 
 pub use calibrate::calibrate;
+pub use set::run as run_in_turns;
 
 /// What one trial is.
 #[derive(Clone, Copy)]
@@ -83,6 +91,8 @@ struct Gathered {
     idle_memory_bytes: Option<u64>,
     cpu: Option<CpuAccount>,
     window_ns: Option<(u64, u64)>,
+    /// When it is its arm's turn; `None`: all the time.
+    own_turns: Option<OwnTurns>,
     turns: Option<TrialTurns>,
     samples: Vec<Sample>,
     flags: Vec<Flag>,
@@ -123,58 +133,84 @@ struct Trial<'a> {
 /// Runs a trial to its end, whatever happens, and takes away all that it made. A failure is in the
 /// record, with the phase and the reason; what a teardown left behind is a flag there.
 pub fn run(bench: &Bench<'_>, task: Task<'_>) -> TrialRecord {
-    let trial = Trial::new(bench, task);
-    let planned = task.planned;
-    let started_at = jiff::Timestamp::now().to_string();
-    let began = Instant::now();
-    let mut gathered = Gathered { halt: bench.cancel.clone(), ..Gathered::default() };
-    if let Comparable::No(reason) = task.platform.comparable() {
-        gathered.flags.push(Flag { kind: flag::NOT_COMPARABLE.into(), detail: reason });
-    }
+    let mut running = Running::new(bench, task, &bench.cancel.clone());
+    let Running { trial, gathered, .. } = &mut running;
     let (governed, attempted) = match trial.govern(&gathered.standing) {
         Ok(governed) => {
-            let attempted = trial.attempt(&governed, &mut gathered);
+            let attempted = trial.attempt(&governed, gathered);
             (Some(governed), attempted)
         }
         Err(stop) => (None, Err(stop)),
     };
-    let torn_down = trial.tear_down(&mut gathered);
+    let torn_down = trial.tear_down(gathered);
     if let Some(governed) = governed {
-        trial.release(governed, &mut gathered);
+        trial.release(governed, gathered);
     }
-    let outcome = match (attempted, torn_down) {
-        (Ok(outcome), Ok(())) => outcome,
-        // The figures stand: what failed came after them. The next trial waits for a clean host.
-        (Ok(outcome), Err(stop)) => {
-            gathered.flags.push(Flag { kind: "teardown".into(), detail: stop.reason });
-            outcome
+    running.record(attempted, torn_down)
+}
+
+/// A trial from its first act to its record.
+struct Running<'a> {
+    trial: Trial<'a>,
+    gathered: Gathered,
+    started_at: String,
+    began: Instant,
+}
+
+impl<'a> Running<'a> {
+    /// A trial that stops when `halt` says so.
+    fn new(bench: &'a Bench<'a>, task: Task<'a>, halt: &Cancel) -> Self {
+        let mut gathered = Gathered { halt: halt.clone(), ..Gathered::default() };
+        if let Comparable::No(reason) = task.platform.comparable() {
+            gathered.flags.push(Flag { kind: flag::NOT_COMPARABLE.into(), detail: reason });
         }
-        (Err(stop), _) => Outcome::Failed { phase: stop.phase, reason: stop.reason },
-    };
-    tracing::debug!(trial = planned.index, wall_s = began.elapsed().as_secs_f64(), load_s = gathered.load_s, "ended");
-    let mut metrics = metrics(&task);
-    if let Outcome::Completed(measurement) = &outcome {
-        // Only of guests of KVM's.
-        let per = match task.workload.unit_of_work() {
-            UnitOfWork::Operation => "an operation",
-            UnitOfWork::Byte => "a MB",
-        };
-        metrics.extend(kvm::specs(per).into_iter().filter(|spec| measurement.metrics.contains_key(&spec.id)));
+        let (started_at, began) = (jiff::Timestamp::now().to_string(), Instant::now());
+        Self { trial: Trial::new(bench, task), gathered, started_at, began }
     }
-    TrialRecord {
-        planned: planned.clone(),
-        started_at,
-        wall_s: began.elapsed().as_secs_f64(),
-        load_s: gathered.load_s,
-        outcome,
-        metrics,
-        parity: gathered.parity,
-        cpu: gathered.cpu,
-        window_ns: gathered.window_ns,
-        turns: gathered.turns,
-        samples: gathered.samples,
-        flags: gathered.flags,
-        facts: gathered.facts,
+
+    /// What came of it.
+    fn record(self, attempted: Result<Outcome, Stop>, torn_down: Result<(), Stop>) -> TrialRecord {
+        let Self { trial, mut gathered, started_at, began } = self;
+        let Trial { task, planned, .. } = trial;
+        let outcome = match (attempted, torn_down) {
+            (Ok(outcome), Ok(())) => outcome,
+            // The figures stand: what failed came after them. The next trial waits for a clean host.
+            (Ok(outcome), Err(stop)) => {
+                gathered.flags.push(Flag { kind: "teardown".into(), detail: stop.reason });
+                outcome
+            }
+            (Err(stop), _) => Outcome::Failed { phase: stop.phase, reason: stop.reason },
+        };
+        tracing::debug!(
+            trial = planned.index,
+            wall_s = began.elapsed().as_secs_f64(),
+            load_s = gathered.load_s,
+            "ended"
+        );
+        let mut metrics = metrics(&task);
+        if let Outcome::Completed(measurement) = &outcome {
+            // Only of guests of KVM's.
+            let per = match task.workload.unit_of_work() {
+                UnitOfWork::Operation => "an operation",
+                UnitOfWork::Byte => "a MB",
+            };
+            metrics.extend(kvm::specs(per).into_iter().filter(|spec| measurement.metrics.contains_key(&spec.id)));
+        }
+        TrialRecord {
+            planned: planned.clone(),
+            started_at,
+            wall_s: began.elapsed().as_secs_f64(),
+            load_s: gathered.load_s,
+            outcome,
+            metrics,
+            parity: gathered.parity,
+            cpu: gathered.cpu,
+            window_ns: gathered.window_ns,
+            turns: gathered.turns,
+            samples: gathered.samples,
+            flags: gathered.flags,
+            facts: gathered.facts,
+        }
     }
 }
 
@@ -316,15 +352,20 @@ impl<'a> Trial<'a> {
 
     /// One load, in a given number of guests.
     fn measure(&self, gathered: &mut Gathered) -> Result<Outcome, Stop> {
-        let (mut measurement, wrong) = self.at_once(gathered)?;
+        let figures = self.at_once(gathered)?;
+        Ok(self.outcome(figures, gathered))
+    }
+
+    /// The outcome of one load, by its figures and why these must not be used, if so.
+    fn outcome(&self, (mut measurement, wrong): (Measurement, Option<String>), gathered: &mut Gathered) -> Outcome {
         if let Some(offered) = self.task.offered {
             gathered.facts.insert("load".to_owned(), offered.words.clone());
             measurement.counts.insert(count::OFFERED_LOAD_MAX.to_owned(), offered.load.number().round() as u64);
         }
-        Ok(match wrong {
+        match wrong {
             Some(reason) => Outcome::Invalid { reason },
             None => Outcome::Completed(measurement),
-        })
+        }
     }
 
     /// A given number of guests, from provisioning to their figures, and why these must not be used, if so.
@@ -337,21 +378,40 @@ impl<'a> Trial<'a> {
         let mut prepared = self.prepare(&sites, gathered)?;
 
         self.enter(Phase::Drive)?;
-        let (mut driven, probed) = self.drive(&mut prepared, &sites, gathered)?;
+        let driven = self.drive(&mut prepared, &sites, gathered)?;
+        let figures = self.figures(&mut prepared, &sites, driven, gathered)?;
+        self.end_drivers(targets, gathered);
+        Ok(figures)
+    }
 
+    /// What was driven, verified and put together with what was probed; and why it must not be used, if so.
+    fn figures(
+        &self,
+        prepared: &mut [Ready],
+        sites: &[WorkSite<'_>],
+        (mut driven, probed): (Vec<Driven>, ProbeData),
+        gathered: &mut Gathered,
+    ) -> Result<(Measurement, Option<String>), Stop> {
         self.enter(Phase::Verify)?;
-        let wrong = self.verify(&mut prepared, &sites, &mut driven, gathered)?;
+        let wrong = self.verify(prepared, sites, &mut driven, gathered)?;
 
         self.enter(Phase::Collect)?;
         let idle = neighbours::still_busy(&gathered.guests, &gathered.busy);
         let (driven, seen) = self.combine(driven)?;
         let measurement = self.collect(driven, probed, gathered);
-        self.end_drivers(targets, gathered);
         Ok((measurement, wrong.or(seen).or(idle)))
     }
 
     /// The measured guests with their drivers, and what keeps the host busy beside them.
     fn set_up(&self, gathered: &mut Gathered) -> Result<Vec<Target>, Stop> {
+        let targets = self.stand_up(gathered)?;
+        self.enter(Phase::Neighbours)?;
+        self.make_busy(gathered, true).map_err(|reason| Stop { phase: Phase::Neighbours, reason })?;
+        Ok(targets)
+    }
+
+    /// The measured guests with their drivers.
+    fn stand_up(&self, gathered: &mut Gathered) -> Result<Vec<Target>, Stop> {
         self.enter(Phase::Provision)?;
         self.provision(gathered)?;
 
@@ -360,9 +420,6 @@ impl<'a> Trial<'a> {
 
         self.enter(Phase::Parity)?;
         self.check_parity(gathered);
-
-        self.enter(Phase::Neighbours)?;
-        self.make_busy(gathered).map_err(|reason| Stop { phase: Phase::Neighbours, reason })?;
         Ok(targets)
     }
 

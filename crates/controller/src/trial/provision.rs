@@ -175,9 +175,9 @@ impl Trial<'_> {
         }
     }
 
-    /// Starts the neighbours, and busy loops in them and, if the case says so, in the measured guests.
-    pub(super) fn make_busy(&self, gathered: &mut Gathered) -> Result<(), String> {
-        if let Some(wanted) = self.case.neighbours {
+    /// Starts the neighbours, if the trial has any of its own, and busy loops in them and, if the case says so, in the measured guests.
+    pub(super) fn make_busy(&self, gathered: &mut Gathered, own_neighbours: bool) -> Result<(), String> {
+        if let Some(wanted) = self.case.neighbours.filter(|_| own_neighbours) {
             let specs: Vec<GuestSpec> = (0..wanted.count)
                 .map(|n| self.guest_spec(format!("n{}x{n}", self.stem()), wanted.guest, None))
                 .collect();
