@@ -143,6 +143,16 @@ pub fn emulated_unasked(arms: &[Arm], agent: &Path, may: May) -> Vec<(String, St
         .collect()
 }
 
+/// Arms whose guests are emulated on this host, by their ids: the study asks for that, or leaves it open.
+pub fn emulated(arms: &[Arm], agent: &Path, may: May) -> Vec<String> {
+    let asked =
+        |arm: &&Arm| Shipped.platform(&arm.platform, &arm.options).is_ok_and(|platform| platform.emulation_asked());
+    let (asked, others): (Vec<&Arm>, Vec<&Arm>) = arms.iter().partition(asked);
+    let others: Vec<Arm> = others.into_iter().cloned().collect();
+    let unasked = emulated_unasked(&others, agent, may).into_iter().map(|(arm, _)| arm);
+    asked.into_iter().map(|arm| arm.id.clone()).chain(unasked).collect()
+}
+
 /// Examines this host. With `deep`, a guest is started on every platform that looks usable: only what
 /// was seen to work is called so. `confined` is why no lab can be made here, if that is known already.
 ///

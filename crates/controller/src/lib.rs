@@ -43,7 +43,8 @@ mod workloads;
 pub use cancel::Cancel;
 pub use data_storage::no_place_for_data;
 pub use doctor::{
-    Doctor, Examined, May, PlatformReport, Started, emulated_unasked, every_platform, examine, on_request, unavailable,
+    Doctor, Examined, May, PlatformReport, Started, emulated, emulated_unasked, every_platform, examine, on_request,
+    unavailable,
 };
 pub use error::ControllerError;
 pub use host::{HostAccess, ThisHost};

@@ -13,9 +13,9 @@ pub const PLAN_SCHEMA: u32 = 1;
 pub struct Plan {
     /// Schema number.
     pub schema: u32,
-    /// The study, as checked.
+    /// The study, as checked. Cases that ask for turns for which this host has no room have the schedule with which they run.
     pub study: Study,
-    /// SHA-256 of the study as checked and of the order, hexadecimal: two runs are of the same plan
+    /// SHA-256 of the study as checked and of the order that follows from it, hexadecimal: two runs are of the same plan
     /// when this is the same.
     pub hash: String,
     /// The CPUs as placed on this host.
@@ -32,6 +32,20 @@ pub struct Plan {
     /// Arms of the study that this host cannot run and that are left out, as the study allows. The deviations tell
     /// them too; `study` holds only the arms that remain.
     pub left_out: Vec<LeftOut>,
+}
+
+impl Plan {
+    /// The trials in the order in which they run: those of a set together, each other one by itself.
+    pub fn steps(&self) -> Vec<&[PlannedTrial]> {
+        let (mut steps, mut sets, mut at) = (Vec::new(), self.sets.iter().peekable(), 0);
+        while let Some(trial) = self.trials.get(at) {
+            let set = sets.next_if(|set| set.first() == Some(&trial.index));
+            let end = at + set.map_or(1, |set| set.len().max(1));
+            steps.push(self.trials.get(at..end).unwrap_or_default());
+            at = end;
+        }
+        steps
+    }
 }
 
 /// An arm that is not measured on this host.

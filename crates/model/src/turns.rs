@@ -30,6 +30,31 @@ pub enum Waiting {
 }
 
 impl TurnSpec {
+    /// Rounds that a steady state holds at least, where the study does not say how long turns are: what the host does in one of them is
+    /// then a small part of a block.
+    pub const FEWEST_ROUNDS: u64 = 10;
+    /// The shortest turn.
+    pub const SHORTEST: Span = Span::from_millis(1);
+
+    /// Whole rounds of a steady state of this length.
+    pub const fn rounds_in(&self, steady_state: Span) -> u64 {
+        match steady_state.ns.checked_div(self.turn.ns) {
+            Some(rounds) => rounds,
+            None => 0,
+        }
+    }
+
+    /// These turns, made shorter, to a quarter at most, where a steady state of this length would hold fewer than
+    /// [`Self::FEWEST_ROUNDS`]; `None` where it holds fewer even then.
+    pub fn shortened(&self, steady_state: Span) -> Option<Self> {
+        let least = (self.turn.ns / 4).max(Self::SHORTEST.ns);
+        let ns = self.turn.ns.min((steady_state.ns / Self::FEWEST_ROUNDS).max(least));
+        let warm_up = u128::from(self.warm_up.ns) * u128::from(ns) / u128::from(self.turn.ns.max(1));
+        let warm_up = Span { ns: u64::try_from(warm_up).unwrap_or(ns) };
+        let shorter = Self { turn: Span { ns }, warm_up, ..*self };
+        (shorter.rounds_in(steady_state) >= Self::FEWEST_ROUNDS).then_some(shorter)
+    }
+
     /// Rounds that it takes to drive each arm through all phases.
     pub fn rounds(&self, phases: &Phases) -> u32 {
         u32::try_from(phases.total().ns.div_ceil(self.turn.ns.max(1))).unwrap_or(u32::MAX)
@@ -148,6 +173,17 @@ pub struct TrialTurns {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn turns_are_shortened_to_ten_rounds_and_no_further_than_to_a_quarter() {
+        let ms = Span::from_millis;
+        let spec = TurnSpec { turn: ms(20), warm_up: ms(2), gap: ms(1), waiting: Waiting::Idle };
+        assert_eq!(spec.shortened(ms(2000)), Some(spec));
+        assert_eq!(spec.shortened(ms(100)), Some(TurnSpec { turn: ms(10), warm_up: ms(1), ..spec }));
+        assert_eq!(spec.shortened(ms(50)).map(|spec| spec.turn), Some(ms(5)));
+        assert_eq!(spec.shortened(ms(49)), None);
+        assert_eq!(TurnSpec { turn: ms(1), ..spec }.shortened(ms(9)), None, "the shortest");
+    }
 
     #[test]
     fn the_turns_of_all_arms_fill_their_rounds_and_do_not_overlap() {

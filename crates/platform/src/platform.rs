@@ -130,6 +130,17 @@ pub trait Platform: Send + Sync {
         None
     }
 
+    /// Whether the options ask for emulation.
+    fn emulation_asked(&self) -> bool {
+        false
+    }
+
+    /// What of the host its options name that one guest alone can have at a time, in words for people; arms that name the same are never
+    /// alive at one time.
+    fn exclusive(&self) -> Option<String> {
+        None
+    }
+
     /// Where its guests are reached: asked before a run, for the driver must be there too.
     fn reach(&self) -> Reach {
         Reach::Lab

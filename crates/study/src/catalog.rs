@@ -88,6 +88,13 @@ pub trait Catalog {
         None
     }
 
+    /// What of the host guests of a platform with these (checked) options have to themselves, one at a time, in words; arms that name the
+    /// same are never alive at one time.
+    fn exclusive(&self, platform: &str, options: &Value) -> Option<String> {
+        let _ = (platform, options);
+        None
+    }
+
     /// Disk that a workload takes.
     fn footprint(&self, asked: &WorkloadAsked<'_>) -> Footprint;
 

@@ -32,6 +32,7 @@ use size::Asked;
 
 pub(crate) use beside::{COUNTS_AND_SWITCHES, NOT_BESIDE};
 pub(crate) use memory::rules;
+pub(crate) use schedule::too_short;
 
 /// What is added to the baseline's id for the arm that repeats it.
 const REPLICA_SUFFIX: &str = "-again";
@@ -49,6 +50,8 @@ struct Context<'c> {
     guest: Option<Asked>,
     /// What is said of the phases of all cases.
     phases: Option<Phases>,
+    /// What is said of the schedule of all cases.
+    schedule: schedule::OfStudy<'c>,
 }
 
 /// The workload of a case by its name, and what it can do with each of the loads; of refused parameters there are no traits.
@@ -96,9 +99,11 @@ pub(crate) fn study(root: &Cursor<'_>, catalog: &dyn Catalog) -> Option<Study> {
     let phases = file.phases.is_there().then(|| size::phases(&file.phases, None));
     let (platforms, workloads) = (catalog.platforms(), catalog.workloads());
     let searching = load::searching(&file);
-    let context = Context { catalog, platforms, workloads, root, searching, guest, phases };
+    let schedule = schedule::OfStudy::of(&file);
+    let mut context = Context { catalog, platforms, workloads, root, searching, guest, phases, schedule };
     let (mut arms, baseline) = arms(&file, &context);
     noise_floor(&file, &baseline, &mut arms, root);
+    context.schedule.apart = schedule::apart(&arms, catalog);
     let cases = case::cases(&file, &context);
     let client = hosts::client(&file.hosts, &context, &arms);
     hosts::in_numbers(&context, &arms, &cases);

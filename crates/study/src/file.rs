@@ -5,10 +5,11 @@ use tare_model::guest::Seccomp;
 use tare_model::load::Arrivals;
 use tare_model::merging::HugePages;
 use tare_model::study::{Placement, STUDY_SCHEMA};
+use tare_model::turns::Waiting;
 
 use crate::language::shape::{
-    Algorithm, CpuList, Host, List, LoadNumber, MAX_CONNECTIONS, MaxCpu, Name, Named, Objectives, Or, Own, PerSecond,
-    Ratio, Reference, Seed, Size, Sweep, Switch, Text, Time, Whole, WholeTime,
+    Algorithm, CpuList, Host, List, LoadNumber, MAX_CONNECTIONS, MaxCpu, Name, Named, Objectives, Or, Own, Part,
+    PerSecond, Ratio, Reference, Schedule, Seed, Size, Sweep, Switch, Text, Time, Whole, WholeTime,
 };
 use crate::language::table::table;
 use crate::merging_rule::Rule;
@@ -58,6 +59,10 @@ table! {
         optional guest: Guest<'a> = r#"{ cpus = 1, memory = "1GiB" }"#,
         /// Phases of every trial, for every case that gives no other.
         optional phases: Phases<'a> = r#"{ warm-up = "300ms", steady-state = "2s" }"#,
+        /// How the arms of a case share the time of a block: `turns` (all are alive at once and are driven in slices of some milliseconds, in random order, so that all see the same seconds of the host) or `trials` (one after the other). Default: turns for each case whose workload and load allow them.
+        optional schedule: Schedule = r#""turns""#,
+        /// How turns are taken, for every case that says nothing else.
+        optional turns: Turns<'a> = r#"{ length = "20ms" }"#,
         /// The lab, the same for every arm.
         optional lab: Lab<'a> = "{ mtu = 1500 }",
         /// Which hosts take part: where the guests are, and where load comes from.
@@ -126,6 +131,20 @@ table! {
         optional steady_state: Time<10, LONGEST> = r#""2s""#,
         /// Load goes on unmeasured, so that no client's absence flatters the last operations. Default 0s.
         optional ramp_down: Time<0, LONGEST> = r#""100ms""#,
+    }
+}
+
+table! {
+    /// `[turns]` and `turns` of a case.
+    Turns<'a> {
+        /// How long an arm is driven in a turn, 1ms at least and no longer than the steady state. Default: what the workload says, shorter where steady state would hold fewer than ten rounds.
+        optional length: Time<1, LONGEST> = r#""20ms""#,
+        /// Rest between a turn and the next one, in which what is under way ends: longer than nearly all operations. Default: what the workload says.
+        optional gap: Time<0, 60_000> = r#""1ms""#,
+        /// The first part of each turn, which is driven and not measured, 0 % to 90 % of it. Default: what the workload says.
+        optional warm_up: Part<0, 90> = r#""10%""#,
+        /// What an arm does while others have their turns: `idle` (no load; its housekeeping goes on) or `frozen` (its processes are stopped). Default `idle`; guests with `busy-target` are always `frozen`.
+        optional waiting: Waiting = r#""idle""#,
     }
 }
 
@@ -204,6 +223,10 @@ table! {
         optional guest: Guest<'a> = r#"{ cpus = 4, memory = "4GiB" }"#,
         /// Phases of a trial; what is not given here is taken from `[phases]`.
         optional phases: Phases<'a> = r#"{ steady-state = "120s" }"#,
+        /// `turns` or `trials`; what is not given here is taken from the study's `schedule`.
+        optional schedule: Schedule = r#""trials""#,
+        /// How its arms take turns; what is not given here is taken from `[turns]`.
+        optional turns: Turns<'a> = r#"{ length = "200ms", gap = "10ms" }"#,
         /// Objectives by metric id: the largest value allowed where less is better, the smallest where more is.
         optional qos: Objectives = r#"{ response_time_p99_s = "5ms" }"#,
         /// Keeps the case's figures from the models of sizing: they predict the case from the others, and what was measured checks them. Default false.
@@ -357,7 +380,7 @@ mod tests {
     fn every_example_is_right() {
         let wrong = wrong_examples!(
             Study, Arm, Merging, Guest, Phases, Lab, Listed, Hosts, Case, Density, Guests, Search, Capacity, CpuTarget,
-            LoadFrom, Neighbours, Load, Closed, Open
+            LoadFrom, Neighbours, Load, Closed, Open, Turns
         );
         assert_eq!(wrong, []);
     }

@@ -27,6 +27,8 @@ pub struct HostFacts {
     pub cache: Option<FileSystem>,
     /// Where guests keep what they write to disk; `None`: on the file system of the run folder.
     pub guests: Option<FileSystem>,
+    /// Arms whose guests are emulated here, by their ids. A host does not know them by itself: whoever plans a study on it says which.
+    pub emulated: Vec<String>,
     /// What is kept from earlier runs for guests' data, bytes: as much of it need not be made again.
     pub kept: ByteSize,
 }
@@ -99,8 +101,8 @@ impl HostFacts {
         let (cache, guests) = (other(directories.cache)?, other(directories.guests)?);
         let kept = ByteSize(allocated(directories.gold));
         let shared_cores = shared_cores(&cpus);
-        let disk_free = disk.free;
-        Ok(Self { cpus, shared_cores, memory_available, memory_total, disk_free, cache, guests, kept })
+        let (disk_free, emulated) = (disk.free, Vec::new());
+        Ok(Self { cpus, shared_cores, memory_available, memory_total, disk_free, cache, guests, emulated, kept })
     }
 }
 

@@ -36,7 +36,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use rustix::fs::OFlags;
-use tare_model::study::{CaseLoad, Study};
+use tare_model::study::{CaseLoad, CaseSchedule, Study};
 
 use language::tree::{Cursor, Sink};
 
@@ -129,6 +129,11 @@ pub fn scale(mut study: Study, factor: f64) -> Result<Study, ScaleError> {
     }
     for case in &mut study.cases {
         case.phases = case.phases.scaled(factor);
+        if let CaseSchedule::Turns(turns) = case.schedule {
+            let steady_state = case.phases.steady_state;
+            let too_short = || CaseSchedule::Trials { why: check::too_short(steady_state) };
+            case.schedule = turns.shortened(steady_state).map_or_else(too_short, CaseSchedule::Turns);
+        }
         match &mut case.load {
             // How long merging may take to settle is a limit, and no shorter on a shorter run.
             CaseLoad::Density { spec, .. } => spec.rest = spec.rest.scaled(factor),

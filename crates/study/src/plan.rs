@@ -130,8 +130,11 @@ pub fn plan(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -> Result<Pl
         return Err(refused(vec![PlanRefusal::Trials { blocks: study.blocks, cases, arms }]));
     }
     let mut refusals = Vec::new();
+    let asked = study;
+    let (study, alone) = sets::fitted(asked, host, catalog);
+    let study = &study;
     let placed = place::place(&study.lab.placement, host).map_err(|refusal| refusals.push(refusal)).ok();
-    let cost = cost::cost(study, catalog);
+    let cost = cost::cost(study, host, catalog);
     let elsewhere = hosts::all_outside(study, catalog);
     refusals.extend(if elsewhere { None } else { cost::memory_refusal(study, host) });
     refusals.extend(density::refusals(study, host, catalog));
@@ -140,9 +143,11 @@ pub fn plan(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -> Result<Pl
     let mut deviations = placed.deviations;
     deviations.extend(if elsewhere { Vec::new() } else { place::crowded(study, &placed.cpus, host) });
     deviations.extend(hosts::deviations(study, catalog));
+    deviations.extend(alone);
     let trials = order::order(study);
-    let sets = sets::sets(study, &trials);
-    let hash = hash(study, &trials);
+    // Of what is asked, on whatever host.
+    let hash = hash(asked, &trials);
+    let (trials, sets) = sets::sets(study, trials, host);
     let (study, cpus, left_out) = (study.clone(), placed.cpus, Vec::new());
     Ok(Plan { schema: PLAN_SCHEMA, study, hash, cpus, trials, sets, cost, deviations, left_out })
 }

@@ -106,8 +106,12 @@ fn case(case: &mut Json, workloads: &[CatalogEntry], definitions: &mut Map<Strin
         "if": { "required": ["capacity"] },
         "then": { "required": ["qos"], "properties": { "qos": { "minProperties": 1 } } },
     });
+    let no_turns = json!({
+        "if": { "properties": { "schedule": { "const": "trials" } }, "required": ["schedule"] },
+        "then": { "properties": { "turns": false } },
+    });
     if let Some(rules) = case["allOf"].as_array_mut() {
-        rules.extend([kinds, objectives]);
+        rules.extend([kinds, objectives, no_turns]);
     }
 }
 

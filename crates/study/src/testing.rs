@@ -9,7 +9,7 @@ use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
 use tare_model::load::LoadModel;
 use tare_model::metric::{Better, MetricSpec, Unit};
-use tare_model::traits::{Footprint, GuestTraits, Traits};
+use tare_model::traits::{Footprint, GuestTraits, Traits, TurnTraits};
 use tare_model::units::{ByteSize, Span};
 
 use crate::catalog::{Catalog, CatalogEntry, WorkloadAsked};
@@ -232,7 +232,17 @@ impl Catalog for Fake {
             if workload == "tile" { members(parameters) } else { Vec::new() }.into_iter().map(member).collect();
         let touches = if parameters["memory"] == "lazy" { LAZY } else { guest.memory };
         let one = GuestTraits { touches, services: workload == "social", ..GuestTraits::of(guest) };
+        let turns = |turn, gap, freezes| {
+            let (turn, gap) = (Span::from_millis(turn), Span::from_millis(gap));
+            TurnTraits { turn, warm_up: Span::ZERO, gap, renewed: None, freezes }
+        };
         Traits {
+            turns: match workload {
+                "rr" | "stream" => Some(turns(20, 1, true)),
+                "store" => Some(turns(200, 10, false)),
+                "web-banking" | "social" => Some(turns(500, 20, false)),
+                _ => None,
+            },
             several_guests: workload == "store",
             several_instances: can("social", "one-instance-only"),
             repeats: can("social", "one-load-only") || workload == "rr",
@@ -257,6 +267,10 @@ impl Catalog for Fake {
             }
             _ => Ok(()),
         }
+    }
+
+    fn exclusive(&self, _: &str, options: &Json) -> Option<String> {
+        Some(format!("the device {}", options["device"].as_str()?))
     }
 
     fn footprint(&self, asked: &WorkloadAsked<'_>) -> Footprint {

@@ -5,6 +5,7 @@ mod density;
 mod parsing;
 mod planning;
 mod refusing;
+mod schedule;
 mod shipping;
 mod sweep;
 mod tiles;

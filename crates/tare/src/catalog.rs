@@ -70,6 +70,11 @@ impl Catalog for Registries {
         (entry.make)(options).ok()?.merging_refusal()
     }
 
+    fn exclusive(&self, platform: &str, options: &Value) -> Option<String> {
+        let entry = tare_platform::registry::find(platform)?;
+        (entry.make)(options).ok()?.exclusive()
+    }
+
     fn footprint(&self, of: &WorkloadAsked<'_>) -> Footprint {
         asked(of).map(|workload| workload.footprint(&of.guest, of.instances)).unwrap_or_default()
     }

@@ -230,6 +230,10 @@ impl Platform for Libvirt {
         accel::emulated(&self.options)
     }
 
+    fn emulation_asked(&self) -> bool {
+        self.options.domain.is_none() && self.options.accel == Accel::Tcg
+    }
+
     fn merging_refusal(&self) -> Option<Refusal> {
         if self.options.domain.is_some() {
             let why = "the domain was there before the run, and its memory is as its own description has it";

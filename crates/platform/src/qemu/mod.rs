@@ -170,6 +170,15 @@ impl Platform for Qemu {
         }
     }
 
+    fn emulation_asked(&self) -> bool {
+        self.options.accel == Accel::Tcg
+    }
+
+    fn exclusive(&self) -> Option<String> {
+        let device = self.options.data_disk.as_ref()?.device.as_ref()?;
+        Some(format!("the block device {}", device.display()))
+    }
+
     fn merging_refusal(&self) -> Option<Refusal> {
         self.options.lies().merging_refusal()
     }

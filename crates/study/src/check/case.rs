@@ -71,21 +71,24 @@ fn case(at: &Cursor<'_>, written: &file::Case<'_>, context: &Context<'_>, found:
         let metrics = context.catalog.metrics(name, json);
         qos(&written.qos, name, &if density.is_some() { density::objectives(metrics) } else { metrics })
     });
-    let one = |(load, parameters): (&NamedLoad, Json)| Case {
-        id: load.name.as_ref().map_or_else(|| id.to_owned(), |name| format!("{id}{LOAD_SEPARATOR}{name}")),
-        label: load.name.as_ref().map_or_else(|| label.to_owned(), |name| format!("{label}, {name}")),
-        workload: workload.unwrap_or_default().to_owned(),
-        parameters,
-        load: offered.load(load.model, guests, density.as_ref()),
-        phases,
-        schedule: schedule::of(traits.first(), offered.is_fixed() && density.is_none(), written.busy_target.or(false)),
-        guest,
-        seccomp,
-        neighbours: neighbours(&written.neighbours),
-        busy_target: written.busy_target.or(false),
-        qos: qos.clone().unwrap_or_default(),
-        held_out: written.held_out.or(false),
-        instances: inside,
+    let one = |(load, parameters): (&NamedLoad, Json)| {
+        let offered = offered.load(load.model, guests, density.as_ref());
+        Case {
+            id: load.name.as_ref().map_or_else(|| id.to_owned(), |name| format!("{id}{LOAD_SEPARATOR}{name}")),
+            label: load.name.as_ref().map_or_else(|| label.to_owned(), |name| format!("{label}, {name}")),
+            workload: workload.unwrap_or_default().to_owned(),
+            parameters,
+            schedule: schedule::of(at, written, able, &offered),
+            load: offered,
+            phases,
+            guest,
+            seccomp,
+            neighbours: neighbours(&written.neighbours),
+            busy_target: written.busy_target.or(false),
+            qos: qos.clone().unwrap_or_default(),
+            held_out: written.held_out.or(false),
+            instances: inside,
+        }
     };
     loads.iter().zip(checked).map(one).collect()
 }

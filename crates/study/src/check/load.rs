@@ -42,11 +42,6 @@ pub(super) struct Offered {
 }
 
 impl Offered {
-    /// Whether what is offered is known before the first trial, or before its own.
-    pub(super) const fn is_fixed(&self) -> bool {
-        self.capacity.is_none() && self.cpu_target.is_none()
-    }
-
     /// One of the case's loads, offered to these guests. What excludes one another is reported where it is read.
     pub(super) fn load(&self, load: LoadModel, guests: Guests, density: Option<&DensitySpec>) -> CaseLoad {
         match (self.capacity, self.cpu_target, &self.load_from, density) {

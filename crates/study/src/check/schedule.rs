@@ -1,22 +1,222 @@
-//! Whether the arms of a case take turns.
+//! `schedule` and `turns`: whether the arms of a case take turns, and how.
 
-use tare_model::study::CaseSchedule;
-use tare_model::traits::{Traits, TurnTraits};
+use tare_model::merging::HostMemory;
+use tare_model::study::{Arm, CaseLoad, CaseSchedule};
+use tare_model::traits::TurnTraits;
 use tare_model::turns::{TurnSpec, Waiting};
+use tare_model::units::Span;
 
-/// Turns where the workload and the load allow them; otherwise trials, with the reason.
-pub(super) fn of(traits: Option<&Traits>, fixed: bool, busy_target: bool) -> CaseSchedule {
-    let trials = |why: &str| CaseSchedule::Trials { why: why.to_owned() };
-    let Some(Traits { turns: Some(turns), .. }) = traits else {
-        return trials("the workload is not driven in turns");
+use super::Able;
+use crate::catalog::Catalog;
+use crate::file;
+use crate::language::shape::Schedule;
+use crate::language::table::Field;
+use crate::language::tree::Cursor;
+
+/// What is said for all cases.
+pub(super) struct OfStudy<'f> {
+    schedule: Option<Written<'f, Schedule>>,
+    turns: Said<'f>,
+    /// The steady state of cases that give no other, where it is right.
+    steady_state: Option<Span>,
+    /// Why no case of this study can take turns, and what would help.
+    pub(super) apart: Option<(String, &'static str)>,
+}
+
+impl<'f> OfStudy<'f> {
+    pub(super) fn of(file: &file::Study<'f>) -> Self {
+        let cases = file.cases.value.as_deref().unwrap_or_default().iter().filter_map(|case| case.value.as_ref());
+        let trials = file.schedule.value == Some(Schedule::Trials);
+        if trials
+            && file.turns.is_there()
+            && cases.map(|case| case.schedule.value).all(|own| own != Some(Schedule::Turns))
+        {
+            let what = "stands beside `schedule = \"trials\"`, with which no turns are taken";
+            file.turns.wrong_key(what, "leave one of them out");
+        }
+        let steady_state = steady_state(&file.phases);
+        Self { schedule: written(&file.schedule), turns: Said::of(&file.turns), steady_state, apart: None }
+    }
+}
+
+fn steady_state(phases: &Field<'_, file::Phases<'_>>) -> Option<Span> {
+    phases.value.as_ref()?.steady_state.value
+}
+
+/// A value with its place.
+#[derive(Clone)]
+struct Written<'f, T> {
+    value: T,
+    at: Cursor<'f>,
+}
+
+fn written<'f, T: Copy>(field: &Field<'f, T>) -> Option<Written<'f, T>> {
+    Some(Written { value: field.value?, at: (**field).clone() })
+}
+
+/// Why the arms cannot be alive at one time, and what would help.
+pub(super) fn apart(arms: &[Arm], catalog: &dyn Catalog) -> Option<(String, &'static str)> {
+    if let Some(arm) = arms.iter().find(|arm| arm.host_memory != HostMemory::default()) {
+        let why =
+            format!("the arm `{}` sets how the whole host treats memory, and others are measured without that", arm.id);
+        return Some((why, "leave `merging` and `huge-pages` out"));
+    }
+    // A client of its own reaches only such arms.
+    if let Some(arm) = arms.iter().find(|arm| catalog.reaches_outside(&arm.platform, &arm.options)) {
+        let why = format!(
+            "the arm `{}` is a machine that tare does not make, and nobody knows what else would run on it meanwhile",
+            arm.id
+        );
+        return Some((why, "compare such arms in a study of their own"));
+    }
+    let owned: Vec<(&Arm, String)> =
+        arms.iter().filter_map(|arm| Some((arm, catalog.exclusive(&arm.platform, &arm.options)?))).collect();
+    owned.iter().enumerate().find_map(|(n, (arm, what))| {
+        let (other, _) = owned[n + 1..].iter().find(|(_, others)| others == what)?;
+        let why = format!("`{}` and `{}` have {what}, which one guest has at a time", arm.id, other.id);
+        Some((why, "give each arm its own; the baseline is repeated unless the study says `noise-floor = false`"))
+    })
+}
+
+/// Turns where workload and load allow them; otherwise trials, with the reason. What asks for turns in vain is reported.
+pub(super) fn of(at: &Cursor<'_>, case: &file::Case<'_>, able: Able<'_>, load: &CaseLoad) -> CaseSchedule {
+    let all = &able.context.schedule;
+    let own = case.schedule.value.or_else(|| case.turns.is_there().then_some(Schedule::Turns));
+    if case.schedule.value.or(all.schedule.as_ref().map(|all| all.value)) == Some(Schedule::Trials) {
+        if case.turns.is_there() {
+            let help = "leave it out, or write `schedule = \"turns\"` in the case";
+            case.turns.wrong_key("stands where the schedule is \"trials\", and no turns are taken", help);
+        }
+        return CaseSchedule::Trials { why: "the study asks for it".to_owned() };
+    }
+    let refused = |why: String, help: &str| {
+        let (what, leave) =
+            (format!("asks for turns, and {why}"), "leave it out: the arms then run one after the other");
+        let help = if help.is_empty() { leave.to_owned() } else { format!("{leave}; {help}") };
+        match own {
+            Some(_) if case.schedule.is_there() => case.schedule.wrong(&what, help),
+            Some(_) => case.turns.wrong_key(&what, help),
+            None => {
+                let what = format!("asks for turns, and `{}` cannot take them: {why}", at.key());
+                let help = "leave it out: turns are taken wherever they can be, without being asked for";
+                all.schedule.iter().for_each(|all| all.at.wrong(&what, help));
+            }
+        }
+        CaseSchedule::Trials { why }
     };
-    if !fixed {
-        return trials("its load is searched for");
+    let steady_state = steady_state(&case.phases).or(all.steady_state);
+    // Of refused parameters nothing is known.
+    let (Some(traits), Some(workload), Some(steady_state)) = (able.traits.first(), able.workload, steady_state) else {
+        return CaseSchedule::default();
+    };
+    match load {
+        CaseLoad::Density { .. } => return refused("its guests are added one by one".to_owned(), ""),
+        CaseLoad::Capacity(_) | CaseLoad::CpuTarget { .. } => {
+            return refused("its load is searched for".to_owned(), "a fixed `load` can be offered in turns");
+        }
+        CaseLoad::Fixed { .. } | CaseLoad::ShareOf { .. } => {}
     }
-    let &TurnTraits { turn, warm_up, gap, freezes, .. } = turns;
-    if busy_target && !freezes {
-        return trials("its guests are busy also when it is the turn of others, and cannot be stopped");
+    let Some(turns) = &traits.turns else {
+        let others = able.context.others("turns can be had with", |traits| traits.turns.is_some());
+        return refused(format!("`{workload}` is not driven in turns"), others.trim_start_matches("; "));
+    };
+    if let Some((why, help)) = &all.apart {
+        return refused(why.clone(), help);
     }
-    let waiting = if busy_target { Waiting::Frozen } else { Waiting::Idle };
-    CaseSchedule::Turns(TurnSpec { turn, warm_up, gap, waiting })
+    let busy = case.busy_target.or(false);
+    if busy && !turns.freezes {
+        let why = "its guests are busy also when it is the turn of others, and their processes cannot be stopped";
+        return refused(why.to_owned(), "leave `busy-target` out");
+    }
+    let mut of_study = all.turns.clone();
+    // What is said for all cases is not meant for guests that have to be stopped.
+    of_study.waiting.take_if(|waiting| busy && waiting.value == Waiting::Idle);
+    let said = Said::of(&case.turns).over(of_study);
+    match said.spec(at.key(), turns, busy, steady_state) {
+        Some(spec) => CaseSchedule::Turns(spec),
+        None => refused(too_short(steady_state), "measure longer, or write a `length` of turns"),
+    }
+}
+
+/// Why no turns are taken in so short a steady state.
+pub(crate) fn too_short(steady_state: Span) -> String {
+    format!("its steady state of {steady_state} is too short for ten rounds of turns")
+}
+
+/// How turns are written: for all cases, or for one over that.
+#[derive(Clone)]
+struct Said<'f> {
+    length: Option<Written<'f, Span>>,
+    gap: Option<Span>,
+    warm_up: Option<f64>,
+    waiting: Option<Written<'f, Waiting>>,
+}
+
+impl<'f> Said<'f> {
+    fn of(field: &Field<'f, file::Turns<'f>>) -> Self {
+        let turns = field.value.as_ref();
+        Self {
+            length: turns.and_then(|turns| written(&turns.length)),
+            gap: turns.and_then(|turns| turns.gap.value),
+            warm_up: turns.and_then(|turns| turns.warm_up.value),
+            waiting: turns.and_then(|turns| written(&turns.waiting)),
+        }
+    }
+
+    fn over(self, all: Self) -> Self {
+        Self {
+            length: self.length.or(all.length),
+            gap: self.gap.or(all.gap),
+            warm_up: self.warm_up.or(all.warm_up),
+            waiting: self.waiting.or(all.waiting),
+        }
+    }
+
+    /// The turns of a case; `None` where nothing says how long they are, and the steady state is too short for any.
+    fn spec(&self, case: &str, traits: &TurnTraits, busy: bool, steady_state: Span) -> Option<TurnSpec> {
+        let waiting = self.waiting(case, traits, busy);
+        let spec = TurnSpec { turn: traits.turn, warm_up: traits.warm_up, gap: traits.gap, waiting };
+        let spec = match &self.length {
+            Some(Written { value: turn, at }) => {
+                not_longer(*turn, at, case, steady_state);
+                let share = traits.warm_up.ns as f64 / traits.turn.ns.max(1) as f64;
+                TurnSpec { turn: *turn, warm_up: part(*turn, share), ..spec }
+            }
+            None => spec.shortened(steady_state)?,
+        };
+        let warm_up = self.warm_up.map_or(spec.warm_up, |share| part(spec.turn, share));
+        Some(TurnSpec { warm_up, gap: self.gap.unwrap_or(spec.gap), ..spec })
+    }
+
+    /// What an arm does meanwhile. Busy guests have to be stopped.
+    fn waiting(&self, case: &str, traits: &TurnTraits, busy: bool) -> Waiting {
+        let Some(Written { value, at }) = &self.waiting else {
+            return if busy { Waiting::Frozen } else { Waiting::Idle };
+        };
+        match value {
+            Waiting::Frozen if !traits.freezes => {
+                let what = format!("is \"frozen\", and what runs in the guests of `{case}` has time-outs that go on");
+                at.wrong(&what, "leave it out, or write \"idle\"");
+            }
+            Waiting::Idle if busy => {
+                let what = format!("is \"idle\", and the guests of `{case}` are busy by themselves (`busy-target`)");
+                at.wrong(&what, "leave it out, or write \"frozen\"");
+            }
+            Waiting::Frozen | Waiting::Idle => {}
+        }
+        *value
+    }
+}
+
+fn not_longer(turn: Span, at: &Cursor<'_>, case: &str, steady_state: Span) {
+    if turn > steady_state {
+        let what = format!("is {turn}, longer than the steady state of `{case}` ({steady_state})");
+        let tenth = Span::from_millis((steady_state.ns / 10_000_000).max(1));
+        at.wrong(&what, format!("write \"{tenth}\" or less: ten rounds and more see all that the host does"));
+    }
+}
+
+/// A share of a length of time.
+fn part(of: Span, share: f64) -> Span {
+    Span { ns: (of.ns as f64 * share) as u64 }
 }

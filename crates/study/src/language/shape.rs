@@ -8,6 +8,7 @@ use tare_model::guest::Seccomp;
 use tare_model::load::Arrivals;
 use tare_model::merging::HugePages;
 use tare_model::study::Placement;
+use tare_model::turns::Waiting;
 use tare_model::units::{ByteSize, Rate, Span};
 
 use crate::cpus;
@@ -18,6 +19,8 @@ use crate::language::tree::Cursor;
 const ID: &str = "^[a-z0-9][a-z0-9-]*$";
 /// Pattern of lists of CPUs.
 const CPU_LIST: &str = r"^\s*[0-9]+(-[0-9]+)?\s*(,\s*[0-9]+(-[0-9]+)?\s*)*$";
+/// Pattern of percentages.
+const PERCENTAGE: &str = r"^\s*[0-9]+([.][0-9]+)?\s*%\s*$";
 /// Longest id; ids become file and interface names.
 const MAX_ID: usize = 40;
 /// Longest name of a study.
@@ -104,6 +107,8 @@ shapes! {
     /// A share or a ratio, from `LEAST` to `MOST` thousandths.
     Ratio[LEAST: u32, MOST: u32] -> f64 = |at| share(at, f64::from(LEAST) / 1000.0..=f64::from(MOST) / 1000.0),
         json!({ "type": "number", "minimum": f64::from(LEAST) / 1000.0, "maximum": f64::from(MOST) / 1000.0 });
+    /// A percentage of something, from `LEAST` to `MOST`, as a share.
+    Part[LEAST: u32, MOST: u32] -> f64 = |at| part(at, LEAST, MOST), json!({ "type": "string", "pattern": PERCENTAGE });
     /// What counts as 1 in a score.
     Reference -> f64 = |at| within(at, at.number()?, 0.001..=MOST_REFERENCE),
         json!({ "type": "number", "minimum": 0.001, "maximum": MOST_REFERENCE });
@@ -151,6 +156,17 @@ fn share(at: &Cursor<'_>, bounds: RangeInclusive<f64>) -> Option<f64> {
         return None;
     }
     within(at, share, bounds)
+}
+
+fn part(at: &Cursor<'_>, least: u32, most: u32) -> Option<f64> {
+    let text = at.text()?;
+    let number = text.trim().strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+    let within = number.filter(|number| (f64::from(least)..=f64::from(most)).contains(number));
+    if within.is_none() {
+        let what = format!("is {text:?}, and must be a percentage from {least} % to {most} %");
+        at.wrong(&what, at.example_and_meaning());
+    }
+    within.map(|number| number / 100.0)
 }
 
 fn time(at: &Cursor<'_>, least: Span, most: Span) -> Option<Span> {
@@ -250,6 +266,21 @@ impl Words for HugePages {
 impl Words for Placement {
     const WORDS: &'static [(&'static str, Self)] =
         &[("separate", Self::Separate), ("same-cpu", Self::SameCpu), ("unpinned", Self::Unpinned)];
+}
+
+/// How the arms of a case share the time of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Schedule {
+    Turns,
+    Trials,
+}
+
+impl Words for Schedule {
+    const WORDS: &'static [(&'static str, Self)] = &[("turns", Self::Turns), ("trials", Self::Trials)];
+}
+
+impl Words for Waiting {
+    const WORDS: &'static [(&'static str, Self)] = &[("idle", Self::Idle), ("frozen", Self::Frozen)];
 }
 
 impl Words for Seccomp {

@@ -1,11 +1,11 @@
 //! What a run will take: time, memory, disk.
 
 use tare_model::plan::Cost;
-use tare_model::study::{Case, CaseLoad, Study};
+use tare_model::study::{Arm, Case, CaseLoad, Study};
 use tare_model::units::{ByteSize, Span};
 
 use super::human::asked;
-use super::{PlanRefusal, capacity, cpu_target, density};
+use super::{PlanRefusal, capacity, cpu_target, density, sets};
 use crate::catalog::Catalog;
 use crate::host::HostFacts;
 
@@ -19,7 +19,7 @@ const SAMPLE_BYTES: u64 = 30 * 64;
 /// Sources sampled beside the guests: the host and the client.
 const OTHER_SOURCES: u64 = 2;
 /// Bytes that a guest writes to its own layer: the agent, its log, what a run leaves in /tmp.
-const LAYER_BYTES: u64 = 16 << 20;
+pub(super) const LAYER_BYTES: u64 = 16 << 20;
 /// Bytes of what a guest contributed at one number of guests.
 const PART_BYTES: u64 = 512;
 /// Bytes of the host's memory at one moment of a scale-up; there is one a second.
@@ -29,48 +29,107 @@ const COURSE_BYTES: u64 = 96;
 /// fifteen request types, each a few hundred bins of 20 bytes.
 const TRY_BYTES: u64 = 192 << 10;
 
-/// What a study takes, as far as it is known before it runs: with guests that are added, if each scale-up goes to its end; with
-/// searches, the time that they likely take, and the disk of the longest.
-pub(super) fn cost(study: &Study, catalog: &dyn Catalog) -> Cost {
-    let (mut measuring, mut around, mut samples, mut others) = (0_u64, 0_u64, 0_u64, 0_u64);
-    for case in &study.cases {
-        let guests = guests(case);
-        let (likely, most) = capacity::tries(case);
-        // All guests of a trial are set up at one time.
-        let set_up = catalog.traits(&case.into()).set_up;
-        for arm in &study.arms {
-            let load = case.phases.total().ns.saturating_mul(density::levels(case));
-            let load = load.saturating_add(cpu_target::searching(case).ns);
-            let starts = catalog.start_estimate(&arm.platform).ns.saturating_mul(guests);
-            let waits = starts.saturating_add(density::waits(case, arm).ns);
-            measuring = measuring.saturating_add(load.saturating_mul(likely));
-            around = around.saturating_add(AROUND_TRIAL.ns.saturating_add(waits).saturating_mul(likely));
-            around = around.saturating_add(set_up.ns.saturating_mul(likely));
-            let taken = 1 + case.phases.total().ns / study.lab.sample_interval.ns.max(1);
-            // Measured guests are sampled twice: from the host and from inside.
-            let sources = guests + u64::from(case.load.most_guests()) + OTHER_SOURCES;
-            // Of a search those of one try are kept.
-            samples = samples.saturating_add(taken.saturating_mul(sources));
-            others = others.saturating_add(scale_up(case, load.saturating_add(waits)));
-            others = others.saturating_add(if case.load.is_capacity() { most * TRY_BYTES } else { 0 });
+/// What the trials of one case in one block take.
+#[derive(Default)]
+struct Taken {
+    measuring: u64,
+    around: u64,
+    /// Samples of one source at one moment.
+    samples: u64,
+    /// Bytes of the record beside samples and what every trial has.
+    others: u64,
+}
+
+impl Taken {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            measuring: self.measuring.saturating_add(other.measuring),
+            around: self.around.saturating_add(other.around),
+            samples: self.samples.saturating_add(other.samples),
+            others: self.others.saturating_add(other.others),
         }
     }
+
+    fn times(self, times: u64) -> Self {
+        Self {
+            measuring: self.measuring.saturating_mul(times),
+            around: self.around.saturating_mul(times),
+            samples: self.samples.saturating_mul(times),
+            others: self.others.saturating_mul(times),
+        }
+    }
+}
+
+/// What a study takes, as far as it is known before it runs: with guests that are added, if each scale-up goes to its end; with
+/// searches, the time that they likely take, and the disk of the longest.
+pub(super) fn cost(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -> Cost {
+    let each = |case: &Case| {
+        let members = sets::together(study, case, host);
+        let alone = study.arms.iter().filter(|arm| members.iter().all(|member| member.id != arm.id));
+        let trials = alone.map(|arm| trial(study, case, arm, catalog));
+        trials.fold(set(study, case, &members, catalog), Taken::plus)
+    };
     let blocks = u64::from(study.blocks);
+    let Taken { measuring, around, samples, others } =
+        study.cases.iter().map(each).fold(Taken::default(), Taken::plus).times(blocks);
     let trials = blocks * study.cases.len() as u64 * study.arms.len() as u64;
-    let record = (trials * RECORD_BYTES)
-        .saturating_add(samples.saturating_mul(blocks).saturating_mul(SAMPLE_BYTES))
-        .saturating_add(others.saturating_mul(blocks));
-    let most_guests = study.cases.iter().map(guests).max();
-    // A guest's layer goes with its trial, so only one trial's are there at a time.
+    let record = (trials * RECORD_BYTES).saturating_add(samples.saturating_mul(SAMPLE_BYTES)).saturating_add(others);
+    let at_once = |case: &Case| sets::at_once(study, case, host);
+    let most_guests = study.cases.iter().map(|case| guests(case, at_once(case))).max();
+    // A guest's layer goes with its trial or its set, so only those of one are there at a time.
     let files = whole_mebibytes(record.saturating_add(most_guests.unwrap_or(0) * LAYER_BYTES));
-    let data = super::disk::data(study, catalog);
+    let data = super::disk::data(study, host, catalog);
     let data = data.kept().saturating_add(data.restored());
     Cost {
-        measuring: Span { ns: measuring.saturating_mul(blocks) },
-        around: Span { ns: around.saturating_mul(blocks) },
-        memory: ByteSize(study.cases.iter().map(promised).max().unwrap_or(0)),
+        measuring: Span { ns: measuring },
+        around: Span { ns: around },
+        memory: ByteSize(study.cases.iter().map(|case| promised(case, at_once(case))).max().unwrap_or(0)),
         disk: ByteSize(files.saturating_add(data)),
     }
+}
+
+/// What a trial that runs by itself takes.
+fn trial(study: &Study, case: &Case, arm: &Arm, catalog: &dyn Catalog) -> Taken {
+    let (likely, most) = capacity::tries(case);
+    let load = case.phases.total().ns.saturating_mul(density::levels(case));
+    let load = load.saturating_add(cpu_target::searching(case).ns);
+    let starts = catalog.start_estimate(&arm.platform).ns.saturating_mul(guests(case, 1));
+    let waits = starts.saturating_add(density::waits(case, arm).ns);
+    // All guests of a trial are set up at one time.
+    let set_up = catalog.traits(&case.into()).set_up.ns;
+    let around = AROUND_TRIAL.ns.saturating_add(waits).saturating_add(set_up);
+    let tries = if case.load.is_capacity() { most * TRY_BYTES } else { 0 };
+    Taken {
+        measuring: load.saturating_mul(likely),
+        around: around.saturating_mul(likely),
+        // Of a search those of one try are kept.
+        samples: samples(study, case, case.phases.total()),
+        others: scale_up(case, load.saturating_add(waits)).saturating_add(tries),
+    }
+}
+
+/// What the trials take that run together, in turns: each has its starts and its set-up, and one set of neighbours serves all.
+fn set(study: &Study, case: &Case, members: &[&Arm], catalog: &dyn Catalog) -> Taken {
+    let Some(turns) = case.schedule.turns().filter(|_| !members.is_empty()) else { return Taken::default() };
+    let arms = members.len() as u64;
+    let start = |arm: &Arm| catalog.start_estimate(&arm.platform).ns;
+    let starts = members.iter().map(|arm| start(arm).saturating_mul(u64::from(case.load.most_guests()))).sum::<u64>();
+    let first = members.iter().find(|arm| arm.id == study.baseline).map_or(0, |arm| start(arm));
+    let starts = starts.saturating_add(first.saturating_mul(neighbours(case)));
+    let each = AROUND_TRIAL.ns.saturating_add(catalog.traits(&case.into()).set_up.ns);
+    let total = turns.total(&case.phases, u32::try_from(arms).unwrap_or(u32::MAX));
+    Taken {
+        measuring: total.ns,
+        around: starts.saturating_add(each.saturating_mul(arms)),
+        samples: samples(study, case, total).saturating_mul(arms),
+        others: 0,
+    }
+}
+
+/// Samples that a trial keeps of a load of this length. Measured guests are sampled twice: from the host and from inside.
+fn samples(study: &Study, case: &Case, load: Span) -> u64 {
+    let taken = 1 + load.ns / study.lab.sample_interval.ns.max(1);
+    taken.saturating_mul(guests(case, 1) + u64::from(case.load.most_guests()) + OTHER_SOURCES)
 }
 
 /// Bytes of the record of a scale-up of so many nanoseconds.
@@ -82,9 +141,14 @@ fn scale_up(case: &Case, ns: u64) -> u64 {
     levels.saturating_add(ns / Span::from_secs(1).ns * COURSE_BYTES)
 }
 
-/// Guests of a trial, measured and others.
-fn guests(case: &Case) -> u64 {
-    u64::from(case.load.most_guests()) + case.neighbours.map_or(0, |neighbours| u64::from(neighbours.count))
+/// Guests at one time, measured on so many arms, and others.
+pub(super) fn guests(case: &Case, arms: u64) -> u64 {
+    u64::from(case.load.most_guests()).saturating_mul(arms).saturating_add(neighbours(case))
+}
+
+/// Guests beside the measured ones.
+fn neighbours(case: &Case) -> u64 {
+    case.neighbours.map_or(0, |neighbours| u64::from(neighbours.count))
 }
 
 /// Rounded up: an estimate to the byte would be a lie.
@@ -92,21 +156,22 @@ pub(super) const fn whole_mebibytes(bytes: u64) -> u64 {
     bytes.div_ceil(1 << 20).saturating_mul(1 << 20)
 }
 
-/// Bytes promised to the guests of a case at one time.
-fn promised(case: &Case) -> u64 {
+/// Bytes promised to the guests of a case at one time, measured on so many arms.
+pub(super) fn promised(case: &Case, arms: u64) -> u64 {
     let neighbours = case.neighbours.map_or(0, |n| n.guest.memory.0.saturating_mul(u64::from(n.count)));
     let measured = match &case.load {
         CaseLoad::Density { spec, .. } => spec.promised(case.guest.memory).0,
         load => case.guest.memory.0.saturating_mul(load.guests().count.into()),
     };
-    measured.saturating_add(neighbours)
+    measured.saturating_mul(arms).saturating_add(neighbours)
 }
 
 /// The case that promises most, if it promises more than the host has. A case that adds guests may: it ends before the
 /// host's memory does.
 pub(super) fn memory_refusal(study: &Study, host: &HostFacts) -> Option<PlanRefusal> {
-    let case = study.cases.iter().filter(|case| !case.load.is_density()).max_by_key(|case| promised(case))?;
-    let need = ByteSize(promised(case));
+    // Arms take turns only where all of them fit.
+    let case = study.cases.iter().filter(|case| !case.load.is_density()).max_by_key(|case| promised(case, 1))?;
+    let need = ByteSize(promised(case, 1));
     if need <= host.memory_available {
         return None;
     }

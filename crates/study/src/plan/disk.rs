@@ -6,7 +6,7 @@ use tare_model::study::{Case, Study};
 use tare_model::traits::Footprint;
 use tare_model::units::ByteSize;
 
-use super::{PlanRefusal, cost, hosts, human};
+use super::{PlanRefusal, cost, hosts, human, sets};
 use crate::catalog::Catalog;
 use crate::host::{FileSystem, HostFacts};
 
@@ -17,6 +17,8 @@ pub(super) struct Data<'a> {
     kept: Vec<(&'a Case, u64)>,
     /// The case whose guests take most at one time, and what each of them takes.
     guests: Option<(&'a Case, u64)>,
+    /// On so many arms at one time.
+    arms: u64,
 }
 
 impl Data<'_> {
@@ -25,14 +27,18 @@ impl Data<'_> {
         self.kept.iter().fold(0, |sum, (_, bytes)| sum.saturating_add(*bytes))
     }
 
+    fn guests_of(&self, case: &Case) -> u64 {
+        u64::from(case.load.most_guests()).saturating_mul(self.arms)
+    }
+
     /// Most bytes of guests' data at one time.
     pub(super) fn restored(&self) -> u64 {
-        self.guests.map_or(0, |(case, each)| each.saturating_mul(u64::from(case.load.most_guests())))
+        self.guests.map_or(0, |(case, each)| each.saturating_mul(self.guests_of(case)))
     }
 }
 
 /// What a study's guests are given. Cases of one workload that keep equally much are taken to keep the same.
-pub(super) fn data<'a>(study: &'a Study, catalog: &dyn Catalog) -> Data<'a> {
+pub(super) fn data<'a>(study: &'a Study, host: &HostFacts, catalog: &dyn Catalog) -> Data<'a> {
     let mut data = Data::default();
     for case in &study.cases {
         let Footprint { kept, guest } = catalog.footprint(&case.into());
@@ -40,9 +46,9 @@ pub(super) fn data<'a>(study: &'a Study, catalog: &dyn Catalog) -> Data<'a> {
         if kept.0 > 0 && !known {
             data.kept.push((case, kept.0));
         }
-        let most = data.restored();
-        if guest.0.saturating_mul(u64::from(case.load.most_guests())) > most {
-            data.guests = Some((case, guest.0));
+        let arms = sets::at_once(study, case, host);
+        if of_guests(case, catalog).saturating_mul(arms) > data.restored() {
+            (data.guests, data.arms) = (Some((case, guest.0)), arms);
         }
     }
     if hosts::all_outside(study, catalog) {
@@ -50,6 +56,11 @@ pub(super) fn data<'a>(study: &'a Study, catalog: &dyn Catalog) -> Data<'a> {
         data.guests = None;
     }
     data
+}
+
+/// Bytes of the data that the measured guests of one arm of a case are given.
+pub(super) fn of_guests(case: &Case, catalog: &dyn Catalog) -> u64 {
+    catalog.footprint(&case.into()).guest.0.saturating_mul(u64::from(case.load.most_guests()))
 }
 
 /// What is asked of one file system.
@@ -68,10 +79,10 @@ impl Asked {
 
 /// The file systems on which there is not enough room.
 pub(super) fn refusals(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -> Vec<PlanRefusal> {
-    let data = data(study, catalog);
+    let data = data(study, host, catalog);
     let mut asked: BTreeMap<Option<u64>, Asked> = BTreeMap::new();
     let number = |other: &Option<FileSystem>| other.as_ref().map(|other| other.device);
-    let files = cost::cost(study, catalog).disk.0.saturating_sub(data.kept().saturating_add(data.restored()));
+    let files = cost::cost(study, host, catalog).disk.0.saturating_sub(data.kept().saturating_add(data.restored()));
     asked.entry(None).or_default().add(files, "its folder and the guests' files".to_owned());
     let mut there = host.kept.0;
     let mut kept: Vec<(&Case, u64, usize)> = Vec::new();
@@ -92,8 +103,7 @@ pub(super) fn refusals(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -
         asked.entry(number(&host.cache)).or_default().add(missing, what);
     }
     if let Some((case, each)) = data.guests {
-        let what =
-            format!("the data of the guests of case `{}` ({} x {})", case.id, case.load.most_guests(), size(each));
+        let what = format!("the data of the guests of case `{}` ({} x {})", case.id, data.guests_of(case), size(each));
         asked.entry(number(&host.guests)).or_default().add(data.restored(), what);
     }
     asked.into_iter().filter_map(|(device, asked)| refusal(device, asked, host)).collect()

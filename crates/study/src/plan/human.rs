@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use tare_model::plan::Plan;
-use tare_model::study::{Guests, Study};
+use tare_model::study::{CaseSchedule, Guests, Study};
+use tare_model::turns::{TurnSpec, Waiting};
 use tare_model::units::{ByteSize, Span};
 
 use super::{capacity, cpu_target, cpu_words, density};
@@ -17,15 +18,20 @@ const LISTED_MAX: usize = 60;
 pub fn human(plan: &Plan, host: &HostFacts) -> String {
     let mut text = summary(plan, host);
     let widest = plan.study.cases.iter().map(|case| case.id.len()).max().unwrap_or(0).max("case".len());
-    line(&mut text, &format!("\n{:>6} {:>5}  {:widest$}  arm", "trial", "block", "case"));
-    for trial in plan.trials.iter().take(LISTED_MAX) {
+    line(&mut text, &format!("\n{:>7} {:>5}  {:widest$}  arm", "trial", "block", "case"));
+    let steps = plan.steps();
+    for step in steps.iter().take(LISTED_MAX) {
+        let [trial, ..] = step else { continue };
         // People count from one.
         let (number, block) = (trial.index + 1, trial.block + 1);
-        line(&mut text, &format!("{number:>6} {block:>5}  {:widest$}  {}", trial.case, trial.arm));
+        let arms: Vec<&str> = step.iter().map(|trial| trial.arm.as_str()).collect();
+        let number =
+            if arms.len() > 1 { format!("{number}-{}", number as usize + arms.len() - 1) } else { number.to_string() };
+        line(&mut text, &format!("{number:>7} {block:>5}  {:widest$}  {}", trial.case, arms.join(", ")));
     }
-    let more = plan.trials.len().saturating_sub(LISTED_MAX);
+    let more: usize = steps.iter().skip(LISTED_MAX).map(|step| step.len()).sum();
     if more > 0 {
-        line(&mut text, &format!("{:>6} and {more} more, all of them in `tare plan --json`", ""));
+        line(&mut text, &format!("{:>7} and {more} more, all of them in `tare plan --json`", ""));
     }
     text
 }
@@ -51,6 +57,7 @@ fn summary(plan: &Plan, host: &HostFacts) -> String {
     memory.extend(density::promises(study, host));
     rows.extend([
         ("baseline", vec![baseline(plan)]),
+        ("schedule", schedule(study)),
         ("time", duration(plan)),
         ("searches", capacity::words(study)),
         ("targets", cpu_target::words(study)),
@@ -76,6 +83,33 @@ fn summary(plan: &Plan, host: &HostFacts) -> String {
         plan.deviations.iter().for_each(|deviation| line(&mut text, &format!("  - {deviation}")));
     }
     text
+}
+
+/// How the arms of each case share the time of a block.
+fn schedule(study: &Study) -> Vec<String> {
+    let groups = density::by_case(study, |case| {
+        Some(match &case.schedule {
+            CaseSchedule::Turns(spec) => turns(spec, case.phases.steady_state),
+            CaseSchedule::Trials { why } => format!("one trial after the other: {why}"),
+        })
+    });
+    groups.into_iter().map(|(cases, how)| format!("{cases}: {how}")).collect()
+}
+
+fn turns(spec: &TurnSpec, steady_state: Span) -> String {
+    let waiting = match spec.waiting {
+        Waiting::Idle => "idle",
+        Waiting::Frozen => "stopped",
+    };
+    let warm_up =
+        if spec.warm_up.ns > 0 { format!(" of which {} are not measured", spec.warm_up) } else { String::new() };
+    let few = match spec.rounds_in(steady_state) {
+        rounds if rounds < TurnSpec::FEWEST_ROUNDS => {
+            format!("; steady state has {} of them, ten and more are better", rounds)
+        }
+        _ => String::new(),
+    };
+    format!("turns of {}{warm_up}, {} between two, {waiting} meanwhile{few}", spec.turn, spec.gap)
 }
 
 fn duration(plan: &Plan) -> Vec<String> {

@@ -336,7 +336,7 @@ fn a_plan_tells_how_guests_are_added_what_is_promised_and_what_is_done_to_the_ho
     // Cases that add guests alike are listed once.
     study.cases[1].load = study.cases[0].load.clone();
     let alike = shown(&study);
-    assert_eq!(alike.matches("`listed`, `search`: ").count(), 2, "{alike}");
+    assert_eq!(alike.matches("`listed`, `search`: ").count(), 3, "{alike}");
     // Where nothing merges, there is no host to set and nobody to trust.
     study.arms.retain(|arm| arm.id == "plain");
     let plain = shown(&study);

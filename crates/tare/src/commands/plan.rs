@@ -6,12 +6,14 @@ use tare_controller::{Found, May};
 use tare_model::Refusal;
 use tare_model::plan::Plan;
 use tare_model::redact::Redactor;
+use tare_model::study::{CaseSchedule, Study};
+use tare_record::RunFolder;
 use tare_study::{Directories, HostFacts, LoadedStudy};
 
 use crate::args::{PlanArguments, StudyArguments};
 use crate::catalog::Registries;
 use crate::exit::{Exit, Failure};
-use crate::{available, output, studies};
+use crate::{available, output, place, studies};
 
 /// Shows what a run would do, and which of its arms and workloads this host cannot run.
 pub fn command(arguments: &PlanArguments) -> Result<Exit, Failure> {
@@ -64,16 +66,52 @@ pub enum Goal {
 /// # Errors
 /// When it does not fit, with the figures.
 pub fn planned(loaded: &LoadedStudy, out: &Path, asked: &StudyArguments, goal: Goal) -> Result<Plan, Failure> {
-    let host = host(out)?;
+    let mut host = host(out)?;
     let may = if goal == Goal::Look { May::Look } else { May::Run };
     let resumed = (goal == Goal::Resume).then_some(out);
     let (study, left_out) = available::reduced(&loaded.study, resumed, may, asked.emulated)?;
+    host.emulated = emulated(&study, asked.emulated, may);
     let planned = tare_study::plan(&study, &host, &Registries);
     let mut plan = planned.map_err(|error| Failure::new(error, Exit::HostUnfit))?;
+    if let Some(folder) = resumed {
+        shared_as_before(&mut plan, folder)?;
+    }
     plan.deviations.extend(left_out.iter().map(available::sentence));
     plan.left_out = left_out;
     plan.deviations.extend(loaded.reduced.iter().cloned());
     Ok(plan)
+}
+
+/// Arms of a study that is run whose machines are emulated here. Where those are left out that would be without being asked for, they are
+/// no arms of it any more, and need not be looked for.
+fn emulated(study: &Study, asked: bool, may: May) -> Vec<String> {
+    let may = if study.skip_unavailable && !asked { May::Look } else { may };
+    tare_controller::emulated(&study.arms, &place::agent(), may)
+}
+
+/// A run that is resumed goes on with the turns that it began with, and without those that it began without: the blocks of a case are
+/// measured in one way. The run reports a folder that cannot be read: it reads it next.
+///
+/// # Errors
+/// When the run took turns for which this host has no room any more.
+fn shared_as_before(plan: &mut Plan, folder: &Path) -> Result<(), Failure> {
+    let Ok(folder) = RunFolder::open(folder) else { return Ok(()) };
+    let before = folder.plan();
+    if before.hash != plan.hash {
+        return Ok(());
+    }
+    for (case, began) in plan.study.cases.iter_mut().zip(&before.study.cases) {
+        if let (CaseSchedule::Turns(_), CaseSchedule::Trials { why }) = (&began.schedule, &case.schedule) {
+            let message = format!(
+                "the arms of `{}` took turns when this run began, and cannot here and now: {why}. Free what is missing, or begin a new run",
+                case.id
+            );
+            return Err(Failure::new(message, Exit::HostUnfit));
+        }
+        case.schedule = began.schedule.clone();
+    }
+    (plan.trials, plan.sets) = (before.trials.clone(), before.sets.clone());
+    Ok(())
 }
 
 /// This host, as a run into `out` finds it.

@@ -1,0 +1,216 @@
+//! Turns: how a study asks for them, where they are taken, and what is refused.
+
+use tare_model::study::{CaseSchedule, Study};
+use tare_model::turns::{TurnSpec, Waiting};
+use tare_model::units::{ByteSize, Span};
+
+use super::{GOOD, Wrong, assert_each_is_refused, good, roomy, study_of};
+use crate::testing::Fake;
+use crate::{HostFacts, human, plan};
+
+const fn ms(ms: u64) -> Span {
+    Span::from_millis(ms)
+}
+
+/// A study of two arms and the baseline again, with these lines at its top, in `[phases]` and as cases.
+fn text(top: &str, steady_state: &str, cases: &str) -> String {
+    format!(
+        "schema = 1\nname = \"turns\"\nquestion = \"Who is next?\"\nbaseline = \"native\"\nblocks = 3\n{top}\n\
+         [arms.native]\nplatform = \"native\"\n[arms.container]\nplatform = \"container\"\n\
+         [guest]\ncpus = 1\nmemory = \"1GiB\"\n[phases]\nsteady-state = \"{steady_state}\"\n{cases}"
+    )
+}
+
+const IDLE: &str = "[cases.idle]\nworkload = \"rr\"\n";
+
+fn turns(study: &Study, case: &str) -> TurnSpec {
+    let case = study.cases.iter().find(|other| other.id == case).unwrap();
+    *case.schedule.turns().unwrap_or_else(|| panic!("{:?}", case.schedule))
+}
+
+fn why(study: &Study, case: &str) -> String {
+    match &study.cases.iter().find(|other| other.id == case).unwrap().schedule {
+        CaseSchedule::Trials { why } => why.clone(),
+        CaseSchedule::Turns(spec) => panic!("{spec:?}"),
+    }
+}
+
+fn problem(text: &str) -> (String, String) {
+    let error = crate::parse("turns.toml", text, &Fake).unwrap_err();
+    let [problem] = error.problems() else { panic!("{}", error.render(false)) };
+    (problem.path.join("."), format!("{} {}", problem.message, problem.help.as_deref().unwrap_or_default()))
+}
+
+#[test]
+fn turns_are_taken_as_the_workload_says_unless_the_study_or_the_case_says_otherwise() {
+    let study = study_of(&text("", "2s", IDLE));
+    let own = TurnSpec { turn: ms(20), warm_up: Span::ZERO, gap: ms(1), waiting: Waiting::Idle };
+    assert_eq!(turns(&study, "idle"), own);
+    let study = good();
+    assert_eq!(turns(&study, "idle"), TurnSpec { warm_up: ms(2), ..own });
+    assert_eq!(turns(&study, "bulk"), TurnSpec { turn: ms(50), gap: ms(2), ..own });
+    assert_eq!(turns(&study, "busy@low"), TurnSpec { warm_up: ms(2), waiting: Waiting::Frozen, ..own });
+    assert_eq!(why(&study, "floor"), "`null` is not driven in turns");
+    // Guests that are busy by themselves are stopped without being asked to.
+    let busy = study_of(&text("", "2s", &format!("{IDLE}busy-target = true\n")));
+    assert_eq!(turns(&busy, "idle").waiting, Waiting::Frozen);
+}
+
+#[test]
+fn a_short_steady_state_has_shorter_turns_and_a_very_short_one_none() {
+    assert_eq!(turns(&study_of(&text("", "100ms", IDLE)), "idle").turn, ms(10));
+    let study = study_of(&text("", "40ms", IDLE));
+    assert_eq!(why(&study, "idle"), "its steady state of 40ms is too short for ten rounds of turns");
+    // What the study says stays, and the plan says what it comes to.
+    let few = study_of(&text("turns = { length = \"20ms\" }", "100ms", IDLE));
+    assert_eq!(turns(&few, "idle").turn, ms(20));
+    let shown = human(&plan(&few, &roomy(), &Fake).unwrap(), &roomy());
+    assert!(shown.contains("steady state has 5 of them, ten and more are better"), "{shown}");
+    let scaled = crate::scale(study_of(&text("", "2s", IDLE)), 0.05).unwrap();
+    assert_eq!(turns(&scaled, "idle").turn, ms(10));
+    assert!(why(&crate::scale(scaled, 0.1).unwrap(), "idle").contains("too short"));
+}
+
+#[test]
+fn arms_that_cannot_be_alive_at_one_time_run_one_after_the_other_with_the_reason() {
+    let merging =
+        text("trust-domain = \"mine\"", "2s", IDLE).replace("\"container\"\n", "\"container\"\nmerging = \"tare\"\n");
+    assert!(why(&study_of(&merging), "idle").starts_with("the arm `container` sets how the whole host treats memory"));
+    let device = text("noise-floor = false", "2s", IDLE)
+        .replace("\"container\"\n", "\"qemu\"\noptions = { device = \"/dev/sdb\" }\n[arms.other]\nplatform = \"qemu\"\noptions = { device = \"/dev/sdb\" }\n");
+    assert!(why(&study_of(&device), "idle").contains("have the device /dev/sdb, which one guest has at a time"));
+    let one = device.replacen("sdb", "sdc", 1);
+    assert_eq!(turns(&study_of(&one), "idle").turn, ms(20));
+    let far =
+        text("noise-floor = false", "2s", IDLE).replace("\"container\"\n", "\"far\"\noptions = { host = \"a\" }\n");
+    assert!(why(&study_of(&far), "idle").contains("is a machine that tare does not make"));
+    let searched =
+        "[cases.peak]\nworkload = \"rr\"\ncapacity = { most = 100 }\nqos = { response_time_p99_s = \"5ms\" }\n";
+    assert_eq!(why(&study_of(&text("", "2s", searched)), "peak"), "its load is searched for");
+    let added = "[cases.many]\nworkload = \"java\"\ndensity = { guests = [1, 2] }\n";
+    assert_eq!(why(&study_of(&text("noise-floor = false", "2s", added)), "many"), "its guests are added one by one");
+    let asked = study_of(&text("schedule = \"trials\"", "2s", IDLE));
+    assert_eq!(why(&asked, "idle"), "the study asks for it");
+}
+
+const WRONG: &[Wrong] = &[
+    ("schedule = \"turns\"", "schedule = \"turn\"", "cases.bulk.schedule", "did you mean `turns`?"),
+    ("schedule = \"turns\"", "schedule = \"trials\"", "cases.bulk.turns", "no turns are taken"),
+    ("length = \"20ms\"", "length = \"500us\"", "turns.length", "from 1ms"),
+    ("length = \"20ms\"", "length = 20", "turns.length", "length of time"),
+    ("length = \"20ms\"", "length = \"3s\"", "turns.length", "longer than the steady state of `idle` (2s)"),
+    ("length = \"50ms\"", "length = \"3s\"", "cases.bulk.turns.length", "write \"200ms\" or less"),
+    ("gap = \"1ms\"", "gap = \"2h\"", "turns.gap", "from 0s to 60s"),
+    ("warm-up = \"10%\"", "warm-up = \"100%\"", "turns.warm-up", "from 0 % to 90 %"),
+    ("warm-up = \"10%\"", "warm-up = \"10\"", "turns.warm-up", "must be a percentage"),
+    ("warm-up = \"10%\"", "warm-up = 0.1", "turns.warm-up", "a text in quotes"),
+    ("waiting = \"idle\"", "waiting = \"asleep\"", "turns.waiting", "choices: `idle`, `frozen`"),
+    ("waiting = \"frozen\"", "waiting = \"idle\"", "cases.busy.turns.waiting", "`busy-target`"),
+    (
+        "workload = \"null\"",
+        "workload = \"null\"\nturns = {}",
+        "cases.floor.turns",
+        "turns can be had with `rr`, `stream`",
+    ),
+    (
+        "workload = \"null\"",
+        "workload = \"null\"\nschedule = \"turns\"",
+        "cases.floor.schedule",
+        "`null` is not driven in turns",
+    ),
+    (
+        "seed = 7",
+        "seed = 7\nschedule = \"turns\"",
+        "schedule",
+        "and `floor` cannot take them: `null` is not driven in turns",
+    ),
+];
+
+#[test]
+fn what_is_wrong_with_turns_is_named_with_its_line_and_its_remedy() {
+    assert_each_is_refused(GOOD, WRONG, &["cases.bulk.turns"]);
+}
+
+#[test]
+fn turns_that_cannot_be_taken_are_refused_where_they_are_asked_for() {
+    let (path, words) = problem(&text("schedule = \"trials\"", "2s", &format!("[turns]\ngap = \"1ms\"\n{IDLE}")));
+    assert!(path == "turns" && words.contains("leave one of them out"), "{path}: {words}");
+    let own = format!("[turns]\ngap = \"3ms\"\n{IDLE}schedule = \"turns\"\n");
+    assert_eq!(turns(&study_of(&text("schedule = \"trials\"", "2s", &own)), "idle").gap, ms(3));
+    let store = "[cases.orders]\nworkload = \"store\"\nturns = { waiting = \"frozen\" }\n";
+    let (path, words) = problem(&text("", "20s", store));
+    assert!(path == "cases.orders.turns.waiting" && words.contains("time-outs"), "{path}: {words}");
+    let busy = "[cases.orders]\nworkload = \"store\"\nschedule = \"turns\"\nbusy-target = true\n";
+    let (path, words) = problem(&text("", "20s", busy));
+    assert!(path == "cases.orders.schedule" && words.contains("cannot be stopped"), "{path}: {words}");
+    for (case, says) in [
+        (
+            "workload = \"rr\"\ncapacity = { most = 100 }\nqos = { response_time_p99_s = \"5ms\" }",
+            "its load is searched for",
+        ),
+        ("workload = \"java\"\ndensity = { guests = [1] }", "added one by one"),
+    ] {
+        let (path, words) =
+            problem(&text("noise-floor = false", "2s", &format!("[cases.x]\n{case}\nschedule = \"turns\"\n")));
+        assert!(path == "cases.x.schedule" && words.contains(says), "{path}: {words}");
+    }
+}
+
+#[test]
+fn the_trials_of_a_case_in_turns_are_sets_and_cost_their_rounds_once() {
+    let cases = format!(
+        "{IDLE}neighbours = {{ count = 2, cpus = 1, memory = \"64MiB\" }}\n[cases.floor]\nworkload = \"null\"\n"
+    );
+    let study = study_of(&text("", "2s", &cases));
+    let plan = plan(&study, &roomy(), &Fake).unwrap();
+    assert_eq!(plan.sets.len(), 3);
+    for set in &plan.sets {
+        let of: Vec<_> = set.iter().map(|index| &plan.trials[*index as usize]).collect();
+        assert!(of.len() == 3 && of.iter().all(|trial| trial.case == "idle" && trial.block == of[0].block), "{of:?}");
+    }
+    assert_eq!(plan.steps().len(), 3 + 9);
+    // A set: 100 rounds of three turns of 20 ms and as many gaps of 1 ms; three trials of 2 s.
+    assert_eq!(plan.cost.measuring, Span { ns: 3 * (100 * 3 * 21 + 3 * 2000) * 1_000_000 });
+    // 100 ms and its start (10, 10 and 40 ms) for each trial; two neighbours for a set, natively.
+    assert_eq!(plan.cost.around, ms(3 * (2 * (300 + 60) + 20)));
+    assert_eq!(plan.cost.memory, ByteSize((3 << 30) + (128 << 20)));
+    let shown = human(&plan, &roomy());
+    assert!(shown.contains("`idle`: turns of 20ms, 1ms between two, idle meanwhile"), "{shown}");
+    assert!(shown.contains("`floor`: one trial after the other: `null` is not driven in turns"), "{shown}");
+}
+
+#[test]
+fn where_all_arms_do_not_fit_at_one_time_they_run_one_after_the_other_and_the_plan_says_so() {
+    let study = study_of(&text("", "2s", IDLE));
+    let small = HostFacts { memory_available: ByteSize(2 << 30), ..roomy() };
+    let planned = plan(&study, &small, &Fake).unwrap();
+    assert_eq!((planned.sets.len(), planned.cost.memory), (0, ByteSize(1 << 30)));
+    let reason = "the guests of its 3 arms together are promised 3GiB, and this host has 2.0 GiB available";
+    assert_eq!(why(&planned.study, "idle"), reason);
+    assert_eq!(planned.deviations, [format!("the arms of `idle` run one after the other, not in turns: {reason}")]);
+    assert_eq!(planned.hash, plan(&study, &roomy(), &Fake).unwrap().hash, "the study is the same");
+    // Data of 20 MB for each arm's guest.
+    let stores = "[cases.orders]\nworkload = \"store\"\nparameters = { db-size = \"400MB\" }\n";
+    let study = study_of(&text("", "20s", stores));
+    let disk = |free: u64| plan(&study, &HostFacts { disk_free: ByteSize(free << 20), ..roomy() }, &Fake).unwrap();
+    assert_eq!((disk(4000).sets.len(), disk(1800).sets.len()), (3, 0));
+    assert!(disk(1800).deviations[0].contains("no room on disk"), "{:?}", disk(1800).deviations);
+}
+
+#[test]
+fn emulated_arms_follow_the_turns_of_the_others() {
+    let study = study_of(&text("", "2s", IDLE));
+    let host = HostFacts { emulated: vec!["container".to_owned()], ..roomy() };
+    let planned = plan(&study, &host, &Fake).unwrap();
+    assert_eq!(planned.sets.iter().map(Vec::len).collect::<Vec<_>>(), [2, 2, 2]);
+    for step in planned.steps() {
+        let alone = step.iter().any(|trial| trial.arm == "container");
+        assert_eq!(step.len(), if alone { 1 } else { 2 });
+    }
+    assert!(planned.trials.iter().enumerate().all(|(at, trial)| trial.index as usize == at));
+    assert!(
+        planned.deviations[0].starts_with("`container` is emulated here and takes no turns"),
+        "{:?}",
+        planned.deviations
+    );
+}
