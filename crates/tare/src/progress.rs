@@ -27,6 +27,11 @@ pub struct Progress {
 #[derive(Default)]
 struct State {
     planned: Vec<Planned>,
+    /// For each trial, the first trial of its step (a set, or the trial alone), and how many trials that has.
+    steps: Vec<(u32, u32)>,
+    blocks: u32,
+    /// The step under way, by its first trial, and the phase that it has come to: the arms of a set go through the phases one by one.
+    step: Option<(u32, Option<Phase>)>,
     /// Whether some trials are scale-ups.
     scale_ups: bool,
     /// What trials and tries took beside their load, seconds.
@@ -40,7 +45,7 @@ struct State {
     failures: u32,
 }
 
-/// What a trial is planned to take.
+/// What a trial is planned to take; of the trials of a set each an equal part.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Planned {
     /// Each time that load is offered, seconds, with the waits before it.
@@ -146,6 +151,11 @@ fn minutes(left: Duration) -> String {
     if seconds < 90 { format!("{seconds} s") } else { format!("{} min", seconds.div_ceil(60)) }
 }
 
+/// Whose turns they are, for people.
+fn set_label(trial: &PlannedTrial, arms: u32, blocks: u32) -> String {
+    format!("block {} of {blocks}, case {}: {arms} arms in turns", trial.block + 1, trial.case)
+}
+
 /// Which trial it is, for people.
 fn label(trial: &PlannedTrial) -> String {
     format!("block {}, {}, {}", trial.block + 1, trial.case, trial.arm)
@@ -165,7 +175,23 @@ fn seconds_left(planned: &[Planned], next: usize, around_s: f64) -> f64 {
     planned.iter().skip(next).map(|planned| f64::from(planned.tries) * (planned.each_s + around_s)).sum()
 }
 
-/// What a trial is planned to take: its load; in a scale-up that of all levels, with the rest before each and, where
+/// What each trial is planned to take, in the order of the plan.
+fn all_planned(plan: &Plan) -> Vec<Planned> {
+    let of = |step: &&[PlannedTrial]| -> Vec<Planned> {
+        let case = plan.study.cases.iter().find(|case| step.first().is_some_and(|trial| trial.case == case.id));
+        let arms = u32::try_from(step.len()).unwrap_or(u32::MAX);
+        match case.and_then(|case| Some((case.schedule.turns()?, case))).filter(|_| arms > 1) {
+            Some((turns, case)) => {
+                let each_s = turns.total(&case.phases, arms).as_secs_f64() / f64::from(arms);
+                vec![Planned { each_s, tries: 1, at_most: 1 }; step.len()]
+            }
+            None => step.iter().map(|trial| planned(trial, &plan.study)).collect(),
+        }
+    };
+    plan.steps().iter().flat_map(of).collect()
+}
+
+/// What a trial by itself is planned to take: its load; in a scale-up that of all levels, with the rest before each and, where
 /// memory is merged, the longest wait for that; in a search that of all tries, or of all steps, that are likely.
 fn planned(trial: &PlannedTrial, study: &Study) -> Planned {
     let once = |each_s| Planned { each_s, tries: 1, at_most: 1 };
@@ -197,6 +223,21 @@ impl State {
         if self.scale_ups { "at most about" } else { "about" }
     }
 
+    /// The first trial of the step of a trial, and how many trials that has.
+    fn step_of(&self, trial: &PlannedTrial) -> (u32, u32) {
+        self.steps.get(trial.index as usize).copied().unwrap_or((trial.index, 1))
+    }
+
+    /// Whether the step has come to a phase in which it was not yet.
+    fn is_further(&mut self, phase: Phase) -> bool {
+        let Some((_, shown)) = &mut self.step else { return true };
+        let further = shown.is_none_or(|shown| shown < phase);
+        if further {
+            *shown = Some(phase);
+        }
+        further
+    }
+
     /// What surrounds each load, as far as is known, seconds.
     fn around_each_s(&self) -> f64 {
         if self.measured == 0 { AROUND_GUESS_S } else { self.around_s / f64::from(self.measured) }
@@ -226,7 +267,7 @@ impl State {
 
 impl Observer for Progress {
     fn run_began(&self, plan: &Plan, done: u32) {
-        let planned: Vec<Planned> = plan.trials.iter().map(|trial| planned(trial, &plan.study)).collect();
+        let (planned, steps) = (all_planned(plan), plan.steps());
         let adds_guests = plan.study.cases.iter().any(|case| case.load.is_density());
         // As `tare plan` reckons; what a scale-up waits for is in its trial's own time.
         let tries: f64 = planned.iter().map(|planned| f64::from(planned.tries)).sum();
@@ -237,11 +278,20 @@ impl Observer for Progress {
             let mut state = self.state.borrow_mut();
             state.scale_ups = adds_guests;
             state.planned = planned;
+            state.blocks = plan.study.blocks;
+            let of =
+                |step: &&[PlannedTrial]| step.iter().map(|_| (step[0].index, step.len() as u32)).collect::<Vec<_>>();
+            state.steps = steps.iter().flat_map(of).collect();
             let most = state.most(done as usize).map_or_else(String::new, |most| format!(", at most {most}"));
             (state.about(), most)
         };
-        self.bar.set_length(plan.trials.len() as u64);
-        self.bar.set_position(u64::from(done));
+        // As many steps as these trials, if they are the first ones.
+        let behind = steps.iter().scan(0, |sum, step| {
+            *sum += step.len();
+            (*sum <= done as usize).then_some(())
+        });
+        self.bar.set_length(steps.len() as u64);
+        self.bar.set_position(behind.count() as u64);
         self.line(&format!(
             "{}: {} trials in {} {}, {about} {}{most}",
             plan.study.name,
@@ -257,7 +307,12 @@ impl Observer for Progress {
 
     fn trial_began(&self, trial: &PlannedTrial) {
         let mut state = self.state.borrow_mut();
-        state.label = label(trial);
+        let (first, arms) = state.step_of(trial);
+        if arms > 1 && state.step.is_some_and(|(under_way, _)| under_way == first) {
+            return;
+        }
+        state.step = (arms > 1).then_some((first, None));
+        state.label = if arms > 1 { set_label(trial, arms, state.blocks) } else { label(trial) };
         state.trying = None;
         let tries = state.planned.get(trial.index as usize).map_or(1, |planned| planned.tries);
         state.estimate(trial, tries);
@@ -292,7 +347,10 @@ impl Observer for Progress {
     }
 
     fn phase_entered(&self, _: &PlannedTrial, phase: Phase) {
-        self.show(phase);
+        let further = self.state.borrow_mut().is_further(phase);
+        if further {
+            self.show(phase);
+        }
     }
 
     fn ascending(&self, _: &PlannedTrial, now: &ScaleUpNow) {
@@ -306,16 +364,19 @@ impl Observer for Progress {
 
     fn trial_ended(&self, record: &TrialRecord) {
         let planned = &record.planned;
+        let (first, arms) = self.state.borrow().step_of(planned);
         {
             let mut state = self.state.borrow_mut();
             state.trying = None;
             let own = state.planned.get(planned.index as usize).copied();
             // The tries of a search were counted one by one.
             if own.is_none_or(|own| own.at_most == 1) {
-                state.took(record.wall_s, own.map_or(record.load_s, |own| own.each_s));
+                state.took(record.wall_s / f64::from(arms), own.map_or(record.load_s, |own| own.each_s));
             }
         }
-        self.bar.inc(1);
+        if planned.index + 1 == first + arms {
+            self.bar.inc(1);
+        }
         let what = label(planned);
         match &record.outcome {
             Outcome::Completed(measured) => {
@@ -470,6 +531,34 @@ mod tests {
         );
         let study = tare_study::parse("test", &text, &crate::catalog::Registries).unwrap().study;
         (PlannedTrial { index: 0, block: 0, case: "peak".into(), arm: "plain".into() }, study)
+    }
+
+    #[test]
+    fn the_arms_of_a_set_are_one_step_whose_phases_are_shown_once() {
+        let (_, mut study) = searched(r#"workload = "rr""#);
+        let arm = tare_model::study::Arm { id: "other".into(), ..study.arms[0].clone() };
+        study.arms.push(arm);
+        study.blocks = 6;
+        let room = tare_model::ByteSize(1 << 40);
+        let host = tare_study::HostFacts {
+            cpus: vec![0, 1],
+            memory_available: room,
+            disk_free: room,
+            ..tare_study::HostFacts::default()
+        };
+        let plan = tare_study::plan(&study, &host, &crate::catalog::Registries).unwrap();
+        // 500 rounds of 21 ms for each arm.
+        assert_eq!(all_planned(&plan), vec![Planned { each_s: 10.5, tries: 1, at_most: 1 }; 12]);
+        let progress = Progress::new(Path::new("out"));
+        progress.run_began(&plan, 2);
+        assert_eq!((progress.bar.length(), progress.bar.position()), (Some(6), 1));
+        progress.trial_began(&plan.trials[4]);
+        progress.phase_entered(&plan.trials[4], Phase::Prepare);
+        progress.trial_began(&plan.trials[5]);
+        let mut state = progress.state.borrow_mut();
+        assert_eq!(state.label, "block 3 of 6, case peak: 2 arms in turns");
+        assert!(!state.is_further(Phase::Provision), "of the second arm, while the first is prepared");
+        assert!(state.is_further(Phase::Drive) && !state.is_further(Phase::Drive));
     }
 
     #[test]
