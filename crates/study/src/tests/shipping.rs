@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
-use tare_model::study::{CaseLoad, Study};
+use tare_model::study::{Case, CaseLoad, Study};
 use tare_model::units::{ByteSize, Span};
 
 use super::{ALL_GOOD, GOOD, roomy, study_of};
@@ -58,17 +58,34 @@ fn quickstart_is_five_cases_in_well_under_five_minutes_on_a_small_host() {
         ..HostFacts::default()
     };
     let plan = plan(&shipped("quickstart"), &small, &Fake).unwrap();
-    assert_eq!((plan.study.cases.len(), plan.study.arms.len(), plan.trials.len()), (5, 3, 90));
+    assert_eq!((plan.study.cases.len(), plan.study.arms.len(), plan.trials.len()), (5, 3, 150));
+    assert_eq!((plan.sets.len(), plan.deviations.len()), (50, 1), "{:?}", plan.deviations);
     assert!(plan.cost.measuring < Span::from_secs(240), "{}", plan.cost.measuring);
-    assert!(plan.cost.around.ns * 10 <= plan.cost.measuring.ns, "{:?}", plan.cost);
+    assert!(plan.cost.around.ns * 8 <= plan.cost.measuring.ns, "{:?}", plan.cost);
+}
+
+#[test]
+fn comparisons_at_a_fixed_load_take_at_most_an_hour_on_two_cpus_without_virtual_machines() {
+    let host = HostFacts { cpus: vec![0, 1], memory_available: ByteSize(14 << 30), ..roomy() };
+    for name in ["quickstart", "platforms", "response-time", "throughput", "order-entry", "order-entry-levels"] {
+        let mut study = shipped(name);
+        study.arms.retain(|arm| arm.platform != "qemu" && arm.platform != "libvirt");
+        let plan = plan(&study, &host, &Fake).unwrap();
+        let all = plan.cost.measuring.ns + plan.cost.around.ns;
+        assert!(all <= Span::from_secs(3600).ns, "{name}: {} s", all / 1_000_000_000);
+        let in_turns = study.cases.iter().filter(|case| case.workload != "cpu").count();
+        assert_eq!(plan.sets.len(), in_turns * study.blocks as usize, "{name}: {:?}", plan.deviations);
+    }
 }
 
 #[test]
 fn published_studies_have_the_published_figures() {
-    for name in ["response-time", "response-time-as-published"] {
+    for (name, published) in [("response-time", false), ("response-time-as-published", true)] {
         let study = shipped(name);
-        assert!(study.cases.iter().all(|case| case.phases.steady_state == Span::from_secs(120)));
-        assert!(study.cases.iter().all(|case| case.guest.cpus == 1 && case.guest.memory == ByteSize(1_000_000_000)));
+        let full = |case: &Case| {
+            case.phases.steady_state == Span::from_secs(120) && case.guest.memory == ByteSize(1_000_000_000)
+        };
+        assert!(study.cases.iter().all(|case| case.guest.cpus == 1 && full(case) == published));
         let neighbours: Vec<_> =
             study.cases.iter().map(|case| case.neighbours.map(|n| (n.count, n.guest.cpus))).collect();
         assert_eq!(neighbours, [None, Some((6, 4)), Some((6, 4))]);
@@ -77,10 +94,7 @@ fn published_studies_have_the_published_figures() {
     assert!(shipped("response-time-as-published").cases.iter().all(|case| case.parameters["buffer"] == "128B"));
     let throughput = shipped("throughput");
     assert_eq!((throughput.lab.mtu, throughput.lab.offloads), (9000, true));
-    for case in &throughput.cases {
-        assert_eq!((case.phases.steady_state, case.load.largest().connections()), (Span::from_secs(300), 5));
-        assert_eq!((case.guest.cpus, case.guest.memory), (4, ByteSize(4_000_000_000)));
-    }
+    assert!(throughput.cases.iter().all(|case| case.load.largest().connections() == 5 && case.guest.cpus == 4));
 }
 
 #[test]
