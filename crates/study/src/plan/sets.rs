@@ -4,12 +4,15 @@ use tare_model::plan::PlannedTrial;
 use tare_model::study::{Arm, Case, CaseSchedule, Study};
 use tare_model::units::ByteSize;
 
-use super::{cost, disk, human};
+use super::{cost, density, disk, human};
 use crate::catalog::Catalog;
 use crate::host::HostFacts;
 
 /// Most links of a lab's bridge (BR_MAX_PORTS of the kernel), without some for what is no guest.
 const LINKS: u64 = 1000;
+
+/// Why one arm takes no turns.
+const ONE_ARM: &str = "there is no other arm to take turns with";
 
 /// Arms of a case whose guests are alive at one time.
 pub(super) fn together<'s>(study: &'s Study, case: &Case, host: &HostFacts) -> Vec<&'s Arm> {
@@ -22,40 +25,40 @@ pub(super) fn at_once(study: &Study, case: &Case, host: &HostFacts) -> u64 {
     (together(study, case, host).len() as u64).max(1)
 }
 
-/// The study with the schedule that this host has room for, and why it differs from what was asked, a sentence for each reason.
+/// The study with the schedule that this host has room for, and how it differs from what was asked, a sentence for each reason.
 pub(super) fn fitted(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -> (Study, Vec<String>) {
     let mut fitted = study.clone();
-    let mut deviations = Vec::new();
     for n in 0..fitted.cases.len() {
         let case = &fitted.cases[n];
-        if case.schedule.turns().is_some()
-            && let Some(why) = alone(&fitted, case, host).or_else(|| no_room(&fitted, case, host))
-        {
-            deviations.push(one_by_one(&mut fitted.cases[n], why));
+        let why = match together(&fitted, case, host).len() {
+            _ if case.schedule.turns().is_none() => None,
+            0 | 1 => Some(ONE_ARM.to_owned()),
+            _ => no_room(&fitted, case, host),
+        };
+        if let Some(why) = why {
+            fitted.cases[n].schedule = CaseSchedule::Trials { why };
         }
     }
     while let Some(n) = largest_without_disk(&fitted, host, catalog) {
-        let why = "there is no room on disk for the guests of all arms at one time";
-        deviations.push(one_by_one(&mut fitted.cases[n], why.to_owned()));
+        let why = "this host has no room on disk for the guests of all its arms at one time".to_owned();
+        fitted.cases[n].schedule = CaseSchedule::Trials { why };
     }
-    let emulated = study.arms.iter().filter(|arm| host.emulated.contains(&arm.id));
+    let differ = density::by_case(&fitted, |case| {
+        let asked = study.cases.iter().find(|asked| asked.id == case.id)?;
+        match &case.schedule {
+            CaseSchedule::Trials { why } if asked.schedule != case.schedule && why != ONE_ARM => Some(why.clone()),
+            _ => None,
+        }
+    });
+    let one_by_one = |(cases, why)| format!("the arms of {cases} run one after the other, not in turns: {why}");
+    let mut deviations: Vec<String> = differ.into_iter().map(one_by_one).collect();
     if fitted.cases.iter().any(|case| case.schedule.turns().is_some()) {
+        let emulated = study.arms.iter().filter(|arm| host.emulated.contains(&arm.id));
         deviations.extend(emulated.map(|arm| {
             format!("`{}` is emulated here and takes no turns: its trials follow the turns of the others", arm.id)
         }));
     }
     (fitted, deviations)
-}
-
-fn one_by_one(case: &mut Case, why: String) -> String {
-    let sentence = format!("the arms of `{}` run one after the other, not in turns: {why}", case.id);
-    case.schedule = CaseSchedule::Trials { why };
-    sentence
-}
-
-fn alone(study: &Study, case: &Case, host: &HostFacts) -> Option<String> {
-    let others = together(study, case, host).len() > 1;
-    (!others).then(|| "there is one arm, and no other to take turns with".to_owned())
 }
 
 /// Why the guests of all arms cannot be alive at one time.

@@ -189,7 +189,12 @@ fn where_all_arms_do_not_fit_at_one_time_they_run_one_after_the_other_and_the_pl
     assert_eq!(why(&planned.study, "idle"), reason);
     assert_eq!(planned.deviations, [format!("the arms of `idle` run one after the other, not in turns: {reason}")]);
     assert_eq!(planned.hash, plan(&study, &roomy(), &Fake).unwrap().hash, "the study is the same");
-    // Data of 20 MB for each arm's guest.
+    // One arm has nobody to take turns with, on whatever host.
+    let mut one = study.clone();
+    one.arms.truncate(1);
+    let planned = plan(&one, &roomy(), &Fake).unwrap();
+    assert_eq!((planned.sets.len(), planned.deviations.len()), (0, 0));
+    // Data of 800 MB for each arm's guest.
     let stores = "[cases.orders]\nworkload = \"store\"\nparameters = { db-size = \"400MB\" }\n";
     let study = study_of(&text("", "20s", stores));
     let disk = |free: u64| plan(&study, &HostFacts { disk_free: ByteSize(free << 20), ..roomy() }, &Fake).unwrap();
