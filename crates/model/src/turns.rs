@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 use crate::load::Phases;
 use crate::units::Span;
 
+/// Most rounds of turns that a trial may have: 44 minutes of own turns of 20 ms.
+pub const ROUNDS_MAX: u32 = 1 << 17;
+
 /// How the arms of a case take turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnSpec {

@@ -94,13 +94,15 @@ pub enum RecordError {
         /// What to do.
         remedy: &'static str,
     },
-    /// A number does not fit into the 64-bit signed integers of the results.
-    #[error("{what} of {value} cannot be stored: integers in {} end at 2^63 - 1", crate::layout::RESULTS)]
+    /// A number is beyond what the results hold.
+    #[error("{what} of {value} cannot be stored: {} holds at most {most}", crate::layout::RESULTS)]
     TooLarge {
         /// What the number is.
         what: &'static str,
         /// The number.
         value: u64,
+        /// The largest that can be stored.
+        most: u64,
     },
     /// The trial is there already.
     #[error("trial {index} is recorded already; a trial is never written over")]

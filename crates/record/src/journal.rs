@@ -3,6 +3,7 @@
 //! A line is `{"seq":N,"at":"...","event":{"kind":...},"chain":"64 hexadecimal digits"}`; `chain` is the SHA-256 of the text of the
 //! line before's `chain` (of the first line: nothing) and the bytes of this line before `,"chain"`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
@@ -94,6 +95,14 @@ pub enum JournalEvent {
         index: u32,
         /// Its digest, see [`crate::trial_digest`].
         digest: String,
+    },
+    /// Acknowledged trials of a set whose others are missing count no more and are removed, so that the whole set runs again; written by
+    /// the writer itself.
+    TrialsWithdrawn {
+        /// Positions in the plan.
+        indices: Vec<u32>,
+        /// Why, in a sentence.
+        reason: String,
     },
     /// The run ends before its plan does.
     RunInterrupted {
@@ -191,12 +200,35 @@ impl Journal {
         }
     }
 
-    /// Acknowledged trials with their digests, in the order of the journal.
+    /// Acknowledged trials that were not withdrawn since, with their digests, in the order of the journal.
     pub fn acknowledged(&self) -> impl Iterator<Item = (u32, &str)> {
-        self.entries.iter().filter_map(|entry| match &entry.event {
-            JournalEvent::TrialAcknowledged { index, digest } => Some((*index, digest.as_str())),
+        let mut withdrawn = BTreeMap::new();
+        for entry in &self.entries {
+            if let JournalEvent::TrialsWithdrawn { indices, .. } = &entry.event {
+                withdrawn.extend(indices.iter().map(|index| (*index, entry.seq)));
+            }
+        }
+        self.entries.iter().filter_map(move |entry| match &entry.event {
+            JournalEvent::TrialAcknowledged { index, digest } => {
+                let stands = withdrawn.get(index).is_none_or(|last| entry.seq > *last);
+                stands.then_some((*index, digest.as_str()))
+            }
             _ => None,
         })
+    }
+
+    /// The trials of [`Self::acknowledged`].
+    pub(crate) fn acknowledged_indices(&self) -> BTreeSet<u32> {
+        self.acknowledged().map(|(index, _)| index).collect()
+    }
+
+    /// Trials that were withdrawn, whatever became of them since.
+    pub(crate) fn withdrawn(&self) -> BTreeSet<u32> {
+        let of = |entry: &JournalEntry| match &entry.event {
+            JournalEvent::TrialsWithdrawn { indices, .. } => indices.clone(),
+            _ => Vec::new(),
+        };
+        self.entries.iter().flat_map(of).collect()
     }
 
     /// Whether the run went through its plan.

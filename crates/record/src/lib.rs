@@ -13,6 +13,7 @@ pub mod layout;
 mod reader;
 mod results;
 mod run_id;
+mod sets;
 mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

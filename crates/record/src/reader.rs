@@ -15,6 +15,7 @@ use crate::journal::{Journal, JournalEvent};
 use crate::layout;
 use crate::results::{self, COPY_AGAIN, Results};
 use crate::run_id::is_run_id;
+use crate::sets;
 
 /// Who ran it and how far it came.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,7 +113,7 @@ impl RunFolder {
     }
 
     /// Every trial that was acknowledged and is stored, in the order of the plan. One that a crash left stored without its
-    /// acknowledgement counts for nothing.
+    /// acknowledgement counts for nothing, nor do those of a set of which others are missing.
     ///
     /// # Errors
     /// When the results cannot be read.
@@ -143,7 +144,7 @@ impl RunFolder {
         Ok(())
     }
 
-    /// One trial by its position in the plan; `None` when it is not stored, or was never acknowledged.
+    /// One trial by its position in the plan; `None` when it is not among [`Self::trials`].
     ///
     /// # Errors
     /// When the results cannot be read.
@@ -151,8 +152,13 @@ impl RunFolder {
         if self.acknowledged().contains(&index) { self.results()?.trial(index) } else { Ok(None) }
     }
 
+    /// Trials that count: those that were acknowledged, without those of a set that is not there whole.
     fn acknowledged(&self) -> BTreeSet<u32> {
-        self.journal.acknowledged().map(|(index, _)| index).collect()
+        let mut counted = self.journal.acknowledged_indices();
+        for part in sets::unfinished(&self.plan, &counted.clone()) {
+            part.there.iter().for_each(|index| _ = counted.remove(index));
+        }
+        counted
     }
 
     /// Writes `findings.json`, whole or not at all.
@@ -220,7 +226,7 @@ fn fits(plan: &Plan) -> Result<(), String> {
     });
     match stray {
         Some((at, _)) => Err(format!("has a trial in place {at} that does not belong to its study")),
-        None => Ok(()),
+        None => sets::fit(plan),
     }
 }
 

@@ -22,6 +22,10 @@ use tare_model::{ByteSize, Histogram, Span};
 
 use crate::{JournalEvent, RunWriter};
 
+mod turns;
+
+pub use turns::{turns_plan, turns_trial};
+
 /// Arms of [`plan`]: the baseline, another, and the baseline's replica.
 pub const ARMS: [&str; 3] = ["native", "container", "native-again"];
 

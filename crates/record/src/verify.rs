@@ -8,6 +8,7 @@ use crate::layout;
 use crate::reader::RunFolder;
 use crate::results::Results;
 use crate::run_id::is_run_id;
+use crate::sets;
 
 /// What kind of thing is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub enum ProblemKind {
     Torn,
     /// A trial is stored and was never acknowledged, as a crash leaves it.
     Unacknowledged(u32),
+    /// Of a set of trials some are there and others are missing, as a crash leaves it.
+    PartOfSet,
     /// An acknowledged trial is not there.
     Missing(u32),
     /// Something is not what was written.
@@ -29,7 +32,7 @@ pub enum ProblemKind {
 impl ProblemKind {
     /// Whether a crash leaves a folder like this, so that what it holds is still as it was written.
     pub const fn explained_by_a_crash(self) -> bool {
-        matches!(self, Self::CutShort | Self::Torn | Self::Unacknowledged(_))
+        matches!(self, Self::CutShort | Self::Torn | Self::Unacknowledged(_) | Self::PartOfSet)
     }
 }
 
@@ -65,8 +68,11 @@ impl RunFolder {
             Err(e) => problems.push(problem(ProblemKind::Unreadable, layout::RESULTS, e.to_string(), ORIGINAL)),
         }
         if !self.facts().finished {
-            let acknowledged = self.journal().acknowledged().count();
-            let what = format!("the run was cut short: {acknowledged} of {} trials", self.plan().trials.len());
+            let acknowledged = self.journal().acknowledged_indices();
+            for part in sets::unfinished(self.plan(), &acknowledged) {
+                problems.push(problem(ProblemKind::PartOfSet, layout::JOURNAL, part.to_string(), RESUME));
+            }
+            let what = format!("the run was cut short: {} of {} trials", acknowledged.len(), self.plan().trials.len());
             problems.push(problem(ProblemKind::CutShort, layout::JOURNAL, what, RESUME));
         }
         problems
@@ -89,6 +95,9 @@ impl RunFolder {
             } else if index as usize >= self.plan().trials.len() {
                 altered(format!("trial {index} was acknowledged, and the plan has no such trial"));
             }
+        }
+        for line in sets::wrongly_withdrawn(self.plan(), journal) {
+            altered(format!("line {line} withdraws trials that are no unfinished set"));
         }
         if let Some(torn) = &journal.torn {
             let what = format!("the last line is not whole ({} bytes), as a crash leaves it", torn.len());
@@ -140,9 +149,11 @@ impl RunFolder {
             Ok(indices) => indices.into_iter().collect(),
             Err(e) => return problems.push(problem(ProblemKind::Unreadable, layout::RESULTS, e.to_string(), ORIGINAL)),
         };
-        // A crash between a trial's two writes leaves one, and a run that went through its plan leaves none.
-        let unacknowledged = stored.iter().filter(|index| !acknowledged.contains_key(index)).count();
-        let crash = unacknowledged == 1 && !self.facts().finished;
+        // A crash between a trial's two writes leaves one, besides those that were withdrawn; a run that went through its plan none.
+        let withdrawn = self.journal().withdrawn();
+        let explained = |index: &u32| acknowledged.contains_key(index) || withdrawn.contains(index);
+        let unexplained = stored.iter().filter(|index| !explained(index)).count();
+        let crash = unexplained <= 1 && !self.facts().finished;
         for &index in &stored {
             problems.extend(self.verify_trial(results, index, acknowledged.get(&index).copied(), crash));
         }

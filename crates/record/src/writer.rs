@@ -15,6 +15,7 @@ use crate::journal::{JOURNAL_SCHEMA, JournalEvent, JournalWriter};
 use crate::layout;
 use crate::reader::RunFolder;
 use crate::results;
+use crate::sets;
 use crate::store;
 use crate::verify::ProblemKind;
 
@@ -72,8 +73,8 @@ impl RunWriter {
     }
 
     /// Opens the folder of a run that was cut short, and repairs what a crash can leave: a torn last line of
-    /// the journal is kept aside in `journal.torn`, and a trial that was stored but not yet acknowledged is removed, so that it is
-    /// measured anew. Each repair is reported by [`Self::repairs`] and written to the journal.
+    /// the journal is kept aside in `journal.torn`; a trial that was stored but not yet acknowledged is removed, and so are those of a
+    /// set that is not there whole, so that they are measured anew. Each repair is reported by [`Self::repairs`] and written to the journal.
     ///
     /// # Errors
     /// When another process writes to the folder, when it was written by a newer tare, or when it is in a
@@ -89,8 +90,8 @@ impl RunWriter {
         let mut unacknowledged = Vec::new();
         for problem in run.verify() {
             match problem.kind {
-                ProblemKind::CutShort | ProblemKind::Torn => {}
                 ProblemKind::Unacknowledged(index) => unacknowledged.push(index),
+                kind if kind.explained_by_a_crash() => {}
                 _ => return Err(RecordError::damaged(&dir.join(&problem.file), problem.what, NEW_RUN)),
             }
         }
@@ -108,11 +109,24 @@ impl RunWriter {
         let mut results = open_results(&folder)?;
         let file = folder.file(layout::RESULTS);
         results::checked(&results, &file)?;
+        let mut remove = |index| {
+            store::remove_trial(&mut results, index).map_err(|e| RecordError::store("removing a trial", &file, e))
+        };
         for index in unacknowledged {
-            store::remove_trial(&mut results, index).map_err(|e| RecordError::store("removing a trial", &file, e))?;
+            remove(index)?;
             repairs.push(format!("trial {index} was stored and not acknowledged; it is measured anew"));
         }
-        let recorded = run.journal().acknowledged().map(|(index, _)| index).collect();
+        let mut recorded = run.journal().acknowledged_indices();
+        for part in sets::unfinished(run.plan(), &recorded) {
+            let reason = part.to_string();
+            // Before they are removed: a crash between the two leaves trials that are stored and not acknowledged.
+            writer.append(&JournalEvent::TrialsWithdrawn { indices: part.there.clone(), reason: reason.clone() })?;
+            for index in part.there {
+                remove(index)?;
+                recorded.remove(&index);
+            }
+            repairs.push(reason);
+        }
         let plan = run.plan().clone();
         let mut this = Self { folder, plan, journal: writer, results, recorded, owed: None, repairs };
         let (tare_version, repairs) = (tare_version.to_owned(), this.repairs.clone());

@@ -7,13 +7,13 @@ use tare_model::Histogram;
 use tare_model::sample::Sample;
 use tare_model::trial::{Measurement, Outcome, TrialRecord};
 
-use super::cpu;
 use super::cpu_target::insert_cpu_search;
 use super::names::{better_name, source_name, unit_name};
 use super::parts::{insert_parts, insert_steps};
 use super::requests::insert_requests;
 use super::scale_up::insert_scale_up;
 use super::search::insert_search;
+use super::{cpu, turns};
 use crate::error::RecordError;
 
 /// What can stop an insertion.
@@ -33,7 +33,8 @@ impl From<rusqlite::Error> for InsertError {
 pub(super) type Insert = Result<(), InsertError>;
 
 pub(super) fn int(what: &'static str, value: u64) -> Result<i64, InsertError> {
-    i64::try_from(value).map_err(|_| InsertError::TooLarge(RecordError::TooLarge { what, value }))
+    i64::try_from(value)
+        .map_err(|_| InsertError::TooLarge(RecordError::TooLarge { what, value, most: i64::MAX as u64 }))
 }
 
 /// Inserts a trial. The caller holds a transaction: a trial is there whole or not at all.
@@ -70,6 +71,7 @@ pub(crate) fn insert_trial(db: &Connection, record: &TrialRecord) -> Insert {
     if let Some(cpu) = &record.cpu {
         cpu::insert(db, "cpu_accounts", i64::from(trial), cpu)?;
     }
+    record.turns.as_ref().map_or(Ok(()), |taken| turns::insert(db, trial, taken))?;
     insert_disclosure(db, record)?;
     insert_samples(db, trial, &record.samples)
 }

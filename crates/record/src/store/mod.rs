@@ -10,6 +10,7 @@ mod remove;
 mod requests;
 mod scale_up;
 mod search;
+mod turns;
 
 pub(crate) use insert::{InsertError, insert_trial};
 pub(crate) use read::{read_trial, trial_indices};

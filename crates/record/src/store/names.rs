@@ -5,6 +5,7 @@ use tare_model::density::StopKind;
 use tare_model::metric::{Better, Unit};
 use tare_model::sample::Source;
 use tare_model::trial::Phase;
+use tare_model::turns::Waiting;
 
 /// Prefix of a unit of the user's own.
 const OTHER: &str = "other:";
@@ -49,6 +50,21 @@ pub(crate) fn better_of(name: &str) -> Option<Better> {
     match name {
         "lower" => Some(Better::Lower),
         "higher" => Some(Better::Higher),
+        _ => None,
+    }
+}
+
+pub(crate) const fn waiting_name(waiting: Waiting) -> &'static str {
+    match waiting {
+        Waiting::Idle => "idle",
+        Waiting::Frozen => "frozen",
+    }
+}
+
+pub(crate) fn waiting_of(name: &str) -> Option<Waiting> {
+    match name {
+        "idle" => Some(Waiting::Idle),
+        "frozen" => Some(Waiting::Frozen),
         _ => None,
     }
 }

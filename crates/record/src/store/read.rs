@@ -13,7 +13,7 @@ use tare_model::sample::{Sample, Source};
 use tare_model::trial::{Flag, Measurement, Outcome, TrialRecord};
 
 use super::names::{better_of, phase_of, source_of, unit_of};
-use super::{cpu, cpu_target, parts, requests, scale_up, search};
+use super::{cpu, cpu_target, parts, requests, scale_up, search, turns};
 
 pub(super) type Read<T> = rusqlite::Result<T>;
 
@@ -71,6 +71,7 @@ pub(crate) fn read_trial(db: &Connection, trial: u32) -> Read<Option<TrialRecord
     })?;
     record.facts = map(db, "SELECT name, value FROM facts WHERE trial = ?1", trial)?;
     record.cpu = cpu::read(db, "cpu_accounts WHERE trial", i64::from(trial))?;
+    record.turns = turns::read(db, trial)?;
     record.samples = read_samples(db, trial)?;
     Ok(Some(record))
 }

@@ -3,7 +3,9 @@
 use rusqlite::{Connection, TransactionBehavior};
 
 /// Tables with rows of a trial, those that refer to others first, and how their rows are found.
-const ROWS: [(&str, &str); 31] = [
+const ROWS: [(&str, &str); 33] = [
+    ("turns", "trial = ?1"),
+    ("trial_turns", "trial = ?1"),
     ("stored_request_bins", "request_id IN (SELECT request_id FROM stored_requests WHERE trial = ?1)"),
     ("stored_requests", "trial = ?1"),
     ("stored_try_metrics", "try_id IN (SELECT try_id FROM tries WHERE trial = ?1)"),
@@ -62,7 +64,7 @@ mod tests {
     fn nothing_is_left_of_a_trial_and_nothing_of_others_goes() {
         let plan = testing::plan(2);
         let trials = |at: u32| {
-            let all = [testing::store_trial, testing::capacity_trial, testing::cpu_target_trial];
+            let all = [testing::store_trial, testing::capacity_trial, testing::cpu_target_trial, testing::turns_trial];
             let density = |plan: &_, index| testing::density_trial(plan, index, &[1, 4]);
             all.into_iter().map(move |make| make(&testing::plan(2), at)).chain([density(&plan, at)])
         };

@@ -477,3 +477,31 @@ CREATE TABLE cpu_target_courses (
     share    REAL,
     PRIMARY KEY (trial, position)
 ) WITHOUT ROWID;
+
+-- How a trial took turns with the other arms of its block. Other trials have no row.
+CREATE TABLE trial_turns (
+    trial        INTEGER PRIMARY KEY REFERENCES trials,
+    -- Start of the first round.
+    start_ns     INTEGER NOT NULL,
+    arms         INTEGER NOT NULL,
+    turn_ns      INTEGER NOT NULL,
+    warm_up_ns   INTEGER NOT NULL,
+    gap_ns       INTEGER NOT NULL,
+    waiting      TEXT NOT NULL CHECK (waiting IN ('idle', 'frozen')),
+    measured_ns  INTEGER NOT NULL,
+    overran      INTEGER NOT NULL,
+    -- NULL: guests have no control group.
+    waiting_cpus REAL
+);
+
+-- One turn in each round. NULL stands for a place, or for counts, that the trial does not have.
+CREATE TABLE turns (
+    trial       INTEGER NOT NULL REFERENCES trial_turns,
+    round       INTEGER NOT NULL,
+    place       INTEGER,
+    operations  INTEGER,
+    bytes       INTEGER,
+    measured_ns INTEGER,
+    response_ns INTEGER,
+    PRIMARY KEY (trial, round)
+) WITHOUT ROWID;

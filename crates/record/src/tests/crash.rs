@@ -79,6 +79,73 @@ fn a_torn_line_is_kept_aside_and_a_trial_without_acknowledgement_counts_for_noth
     assert!(recorded, "the journal records what was repaired");
 }
 
+/// Trials of the first block were acknowledged, and one of the second; arms of a block take turns.
+fn killed_within_a_set() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = testing::turns_plan(2);
+    let mut writer = RunWriter::create(dir.path(), "", &plan, &testing::environment(), testing::RUN_ID, "0").unwrap();
+    for index in 0..5 {
+        writer.append(&testing::turns_trial(&plan, index)).unwrap();
+    }
+    copy_folder(dir.path())
+}
+
+fn kinds(dir: &Path) -> Vec<ProblemKind> {
+    RunFolder::open(dir).unwrap().verify().iter().map(|problem| problem.kind).collect()
+}
+
+fn shown(dir: &Path) -> Vec<u32> {
+    RunFolder::open(dir).unwrap().trials().unwrap().iter().map(|trial| trial.planned.index).collect()
+}
+
+#[test]
+fn a_set_that_is_not_there_whole_counts_for_nothing_and_is_run_again() {
+    let dir = killed_within_a_set();
+    assert_eq!(kinds(dir.path()), [ProblemKind::PartOfSet, ProblemKind::CutShort]);
+    assert_eq!(shown(dir.path()), [0, 1, 2]);
+    assert_eq!(RunFolder::open(dir.path()).unwrap().trial(3).unwrap(), None);
+
+    let mut writer = RunWriter::open_for_resume(dir.path(), "0").unwrap();
+    assert_eq!(writer.recorded().iter().collect::<Vec<_>>(), [&0, &1, &2]);
+    let said = "trials 3, 4 ran in turns with trial 5, of which there is no record";
+    assert!(matches!(writer.repairs(), [one] if one.starts_with(said)), "{:?}", writer.repairs());
+    let folder = RunFolder::open(dir.path()).unwrap();
+    let events = folder.journal().entries.iter().map(|entry| &entry.event);
+    let withdrawn: Vec<_> = events.filter(|event| matches!(event, JournalEvent::TrialsWithdrawn { .. })).collect();
+    let [JournalEvent::TrialsWithdrawn { indices, reason }] = withdrawn[..] else { panic!("{withdrawn:?}") };
+    assert_eq!((indices.as_slice(), reason), (&[3, 4][..], &writer.repairs()[0]));
+    assert_eq!(kinds(dir.path()), [ProblemKind::CutShort]);
+
+    let plan = writer.plan().clone();
+    for index in 3..6 {
+        writer.append(&testing::turns_trial(&plan, index)).unwrap();
+    }
+    writer.journal(&JournalEvent::RunFinished).unwrap();
+    drop(writer);
+    assert_eq!(kinds(dir.path()), []);
+    assert_eq!(shown(dir.path()), [0, 1, 2, 3, 4, 5]);
+}
+
+#[test]
+fn a_crash_while_a_set_is_withdrawn_is_repaired_as_well() {
+    let dir = killed_within_a_set();
+    let before = copy_folder(dir.path());
+    drop(RunWriter::open_for_resume(dir.path(), "0").unwrap());
+    // The journal says that they are withdrawn, and the results still hold them.
+    for name in [layout::RESULTS, layout::RESULTS_WAL, layout::RESULTS_SHM] {
+        let _ = std::fs::remove_file(dir.path().join(name));
+        if before.path().join(name).exists() {
+            std::fs::copy(before.path().join(name), dir.path().join(name)).unwrap();
+        }
+    }
+    let left = [ProblemKind::Unacknowledged(3), ProblemKind::Unacknowledged(4), ProblemKind::CutShort];
+    assert_eq!(kinds(dir.path()), left);
+    assert_eq!(shown(dir.path()), [0, 1, 2]);
+    let writer = RunWriter::open_for_resume(dir.path(), "0").unwrap();
+    assert_eq!((writer.recorded().len(), writer.repairs().len()), (3, 2));
+    assert_eq!(kinds(dir.path()), [ProblemKind::CutShort]);
+}
+
 #[test]
 fn what_a_crash_cannot_explain_is_not_continued() {
     let dir = killed_after_three();

@@ -187,12 +187,15 @@ fn a_text_that_would_fill_the_memory_is_not_read() {
 
 #[test]
 fn a_plan_whose_numbers_and_names_do_not_agree_is_refused() {
-    let breaks: [Break<'_>; 5] = [
+    let breaks: [Break<'_>; 8] = [
         ("4294967295 blocks and 3 trials", &|plan| plan.study.blocks = u32::MAX),
         ("a name of 5000000 bytes", &|plan| plan.study.arms[0].label = "x".repeat(5_000_000)),
         ("a trial in place 1", &|plan| plan.trials[1].index = 7),
         ("a trial in place 2", &|plan| plan.trials[2].arm = "other".to_owned()),
         ("a trial in place 0", &|plan| plan.trials[0].block = 1),
+        ("a set in place 0", &|plan| plan.sets = vec![vec![0, u32::MAX]]),
+        ("a set in place 1", &|plan| plan.sets = vec![vec![0, 1], vec![1, 2]]),
+        ("a set in place 0", &|plan| plan.sets = vec![vec![]]),
     ];
     for (what, alter) in breaks {
         let (dir, mut plan) = small_run();
@@ -221,7 +224,7 @@ fn what_a_journal_leaves_out_is_as_bad_as_what_it_says_otherwise() {
         }
         events
     }
-    let alterations: [(&str, Alter); 8] = [
+    let alterations: [(&str, Alter); 9] = [
         ("does not name just", |events| with_first(events, |_, files| files.clear())),
         ("does not name just", |events| with_first(events, |_, files| files.push(files[0].clone()))),
         ("does not name just", |events| with_first(events, |_, files| files[0].0 = "/etc/passwd".to_owned())),
@@ -235,6 +238,12 @@ fn what_a_journal_leaves_out_is_as_bad_as_what_it_says_otherwise() {
             events
         }),
         ("its first line is gone", |events| events[1..].to_vec()),
+        // A trial whose figures somebody did not like.
+        ("withdraws trials that are no unfinished set", |mut events| {
+            let (indices, reason) = (vec![0], "a set".to_owned());
+            events.insert(events.len() - 1, JournalEvent::TrialsWithdrawn { indices, reason });
+            events
+        }),
     ];
     for (what, alter) in alterations {
         let (dir, _) = small_run();

@@ -6,6 +6,7 @@ mod hostile;
 mod scale_up;
 mod schema;
 mod search;
+mod turns;
 
 use tare_model::plan::Plan;
 use tare_model::trial::TrialRecord;

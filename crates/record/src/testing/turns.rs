@@ -1,0 +1,49 @@
+//! Trials whose arms take turns.
+
+use tare_model::Span;
+use tare_model::plan::Plan;
+use tare_model::study::CaseSchedule;
+use tare_model::trial::{Outcome, TrialRecord};
+use tare_model::turns::{TrialTurns, TurnCount, TurnSpec, Turns, TurnsDone, Waiting};
+
+use super::{ARMS, noise, plan, trial};
+
+/// The plan of [`plan`] whose arms take turns.
+pub fn turns_plan(blocks: u32) -> Plan {
+    let mut plan = plan(blocks);
+    plan.study.cases[0].schedule = CaseSchedule::Turns(turn_spec());
+    let arms = ARMS.len() as u32;
+    plan.sets = (0..blocks).map(|block| (block * arms..(block + 1) * arms).collect()).collect();
+    plan
+}
+
+const fn turn_spec() -> TurnSpec {
+    let (turn, warm_up, gap) = (Span::from_millis(20), Span::from_millis(2), Span::from_millis(1));
+    TurnSpec { turn, warm_up, gap, waiting: Waiting::Idle }
+}
+
+/// The same trial in turns with the other arms: its first and its last fifty turns are warm-up and ramp-down.
+pub fn turns_trial(plan: &Plan, index: u32) -> TrialRecord {
+    let mut record = trial(plan, index);
+    let Outcome::Completed(measurement) = &mut record.outcome else { return record };
+    let (arms, rounds) = (ARMS.len() as u32, 500_u64);
+    let rate = measurement.metrics["operations_per_s"];
+    let start_ns = 1_000_000_000 * (100 + 50 * u64::from(record.planned.block));
+    let places = (0..rounds as u32).map(|round| (index + round) % arms).collect();
+    let turns = Turns { spec: turn_spec(), arms, places };
+    let count = |round: u64| {
+        let host = 1.0 + 0.05 * noise(round + 1000 * u64::from(record.planned.block));
+        let operations = (rate * 0.018 * host * (1.0 + 0.02 * noise(round * 7 + u64::from(index) * 9001))) as u64;
+        TurnCount { operations, bytes: operations * 256, measured_ns: 18_000_000, response_ns: 17_500_000 }
+    };
+    let steady = 50..rounds - 50;
+    let counts: Vec<TurnCount> =
+        (0..rounds).map(|round| if steady.contains(&round) { count(round) } else { TurnCount::default() }).collect();
+    let sum = counts.iter().fold(TurnCount::default(), |sum, own| sum.plus(*own));
+    measurement.metrics.insert("operations_per_s".to_owned(), sum.operations as f64 / (sum.measured_ns as f64 / 1e9));
+    let window = |round: u64| turns.windows(start_ns).nth(round as usize).unwrap();
+    record.window_ns = Some((window(50).0, window(rounds - 51).1));
+    let done = TurnsDone { measured_ns: sum.measured_ns, counts, overran: 1 };
+    record.turns = Some(TrialTurns { start_ns, turns, done, waiting_cpus: Some(0.002) });
+    record
+}
