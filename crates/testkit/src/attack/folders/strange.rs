@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use tare_model::plan::Plan;
-use tare_model::study::{CaseLoad, Guests};
+use tare_model::study::{CaseLoad, CaseSchedule, Guests};
 use tare_model::trial::{Flag, Outcome, TrialRecord};
+use tare_model::turns::{TurnCount, TurnSpec};
 use tare_record::testing;
 
 use super::{Case, Must};
@@ -15,7 +16,7 @@ const COMMANDS: &str =
 /// A run: what it is, what must hold, and what makes it from a plan and its trials.
 type Run = (&'static str, Must, fn(&mut Plan, &mut Vec<TrialRecord>));
 
-const RUNS: [Run; 14] = [
+const RUNS: [Run; 15] = [
     ("with doubled figures and all hashes computed anew", Must::OtherRoot, |_, trials| {
         each(trials, |m| m.metrics.values_mut().for_each(|value| *value *= 2.0));
     }),
@@ -75,6 +76,21 @@ const RUNS: [Run; 14] = [
         plan.study.cases[0].phases.steady_state = tare_model::Span::from_secs(u32::MAX.into());
         plan.study.lab.sample_interval = tare_model::Span::ZERO;
         plan.study.scale = 1e300;
+    }),
+    ("in turns of no length, of 4294967295 arms and of all counts there are", Must::Sound, |plan, trials| {
+        for trial in trials.iter_mut() {
+            *trial = testing::turns_trial(plan, trial.planned.index);
+            let Some(taken) = &mut trial.turns else { continue };
+            let none = tare_model::Span::ZERO;
+            taken.turns.spec = TurnSpec { turn: none, warm_up: none, gap: none, ..taken.turns.spec };
+            (taken.start_ns, taken.turns.arms, taken.done.overran) = (i64::MAX as u64, u32::MAX, u32::MAX);
+            taken.turns.places.iter_mut().for_each(|place| *place = u32::MAX);
+            let most = i64::MAX as u64;
+            let all = TurnCount { operations: most, bytes: most, measured_ns: most, response_ns: most };
+            taken.done.counts.iter_mut().for_each(|count| *count = all);
+            taken.waiting_cpus = Some(f64::MAX);
+            plan.study.cases[0].schedule = CaseSchedule::Turns(taken.turns.spec);
+        }
     }),
     ("without a trial", Must::Sound, |_, trials| trials.clear()),
     ("with a thousand metrics", Must::Sound, |_, trials| {
