@@ -64,13 +64,13 @@ fn offered<'a>(case: &Case, fixed: Option<f64>, measurements: impl Iterator<Item
     Some(student::mean(&found)? * f64::from(count.max(1)) * f64::from(drivers.max(1)))
 }
 
-/// Operations a second of the measured window; `None` where no operations are counted. In an open loop whose arrivals are sessions
+/// Operations a second of the measured time; `None` where no operations are counted. In an open loop whose arrivals are sessions
 /// of many operations each: sessions a second, to stand beside what was offered.
 fn rate(record: &TrialRecord, measurement: &Measurement, open: bool) -> Option<f64> {
-    let (start, end) = record.window_ns?;
+    let seconds = record.measured_s().filter(|seconds| *seconds > 0.0)?;
     let sessions = measurement.counts.get(count::SESSIONS_BEGAN).filter(|_| open);
     let began = *sessions.or_else(|| measurement.counts.get(count::OPERATIONS)).filter(|n| **n > 0)?;
-    (end > start).then(|| began as f64 / ((end - start) as f64 * 1e-9))
+    Some(began as f64 / seconds)
 }
 
 fn counts<'a>(measurements: impl Iterator<Item = &'a Measurement>) -> BTreeMap<String, u64> {
@@ -120,6 +120,14 @@ mod tests {
         assert_eq!((count("backlog_max"), count("lost"), count("unfinished"), account.trials), (9, 0, 0, 2));
         assert!(account.lateness.is_empty() && account.offered_per_s.is_none());
         assert!((account.achieved_per_s.unwrap().value - 100.0).abs() < 1e-9, "800 in 8 s");
+        let mut in_turns = trials[0].clone();
+        let taken = testing::turns_trial(&testing::turns_plan(1), 0).turns;
+        in_turns.turns = taken.map(|mut taken| {
+            taken.done.measured_ns = 2_000_000_000;
+            taken
+        });
+        let own = of_arm("native", &[&in_turns], &case, None, true).unwrap();
+        assert!((own.achieved_per_s.unwrap().value - 400.0).abs() < 1e-9, "800 in 2 s of its own");
         assert_eq!(account.facts["congestion control"], "cubic");
         assert!(!account.facts.contains_key("guest host name"), "redacted");
         let load = LoadModel::Open { rate: Rate(100.0), arrivals: Arrivals::Poisson, connections: 1 };

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use tare_model::cpu_target::CpuSearch;
 use tare_model::findings::{
     Answer, ArmCapacity, ArmEstimate, ArmObjective, ArmParity, ArmParts, ArmRequests, ArmResources, ArmSteps,
-    CaseFindings, Comparison, FINDINGS_SCHEMA, Findings, FlaggedTrial, MetricFindings, NotCompleted, RunSummary,
-    Verdict,
+    CaseFindings, Comparison, FINDINGS_SCHEMA, Findings, FlaggedTrial, MetricFindings, NotCompleted, PrecisionLimits,
+    RunSummary, Verdict,
 };
 use tare_model::kvm;
 use tare_model::metric::{MetricSpec, Unit, common};
@@ -20,8 +20,8 @@ use crate::grouped::Figures;
 use crate::run::Run;
 use crate::unsafety::Unsafe;
 use crate::{
-    account, across, audit, capacity, consolidation, cpu, density, estimate, flags, marked, method, objective, offered,
-    parts, requests, resources, score, series, sizing, steady, steps,
+    account, across, audit, capacity, consolidation, cpu, density, estimate, flags, limits, marked, method, objective,
+    offered, parts, requests, resources, score, series, sizing, steady, steps, turns,
 };
 
 /// Makes the findings: the same input gives the same output, whatever the order of trials.
@@ -118,7 +118,6 @@ impl<'a> CaseTrials<'a> {
         CaseFindings {
             id: self.case.id.clone(),
             label: self.case.label.clone(),
-            metrics,
             distributions: self.arms().flat_map(|(arm, trials)| distribution::of_arm(&arm.id, trials)).collect(),
             cpu: self.arms().filter_map(|(arm, trials)| cpu::of_arm(&arm.id, trials, self.case.busy_target)).collect(),
             timelines: self
@@ -133,6 +132,7 @@ impl<'a> CaseTrials<'a> {
             not_measured,
             parts,
             steps,
+            limits: self.limits(&metrics),
             density,
             operation: if requests.is_empty() { "operation" } else { "request" }.to_owned(),
             sections: Vec::new(),
@@ -140,7 +140,17 @@ impl<'a> CaseTrials<'a> {
             capacity,
             requests,
             cpu_searches: self.cpu_searches(),
+            metrics,
         }
+    }
+
+    /// What limits the precision of the primary metric, where arms took turns.
+    fn limits(&self, metrics: &[MetricFindings]) -> Vec<PrecisionLimits> {
+        let primary = metrics.iter().find(|metric| metric.spec.primary);
+        let of = |metric: &MetricFindings| {
+            limits::of_case(&self.by_arm, &self.plan.study.baseline, (&metric.spec, &metric.comparisons))
+        };
+        primary.map(of).unwrap_or_default()
     }
 
     /// Says of the primary metric of a search how many sessions that are. Returns a sentence where other metrics are not compared.
@@ -383,7 +393,7 @@ fn summary(run: &Run<'_>) -> RunSummary {
     let began = |record: &TrialRecord| record.started_at.parse::<jiff::Timestamp>().ok();
     let first = run.trials.iter().filter_map(|record| Some((began(record)?, record))).min_by_key(|(at, _)| *at);
     let ended = |record: &TrialRecord| {
-        let wall = jiff::SignedDuration::try_from_secs_f64(record.wall_s).ok()?;
+        let wall = jiff::SignedDuration::try_from_secs_f64(turns::wall_s(record)).ok()?;
         began(record)?.checked_add(wall).ok()
     };
     let last = run.trials.iter().filter_map(ended).max();

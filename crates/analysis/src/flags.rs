@@ -144,6 +144,22 @@ mod tests {
     }
 
     #[test]
+    fn a_trial_in_turns_is_judged_turn_by_turn() {
+        let plan = testing::turns_plan(1);
+        let kinds = |change: fn(&mut tare_model::turns::TurnsDone)| -> Vec<String> {
+            let mut record = testing::turns_trial(&plan, 0);
+            // Between its turns an arm does nothing.
+            let client = record.samples.iter_mut().filter(|sample| sample.source == Source::Client).enumerate();
+            client.for_each(|(at, sample)| sample.value *= if at < 20 { 1.0 } else { 0.2 });
+            change(&mut record.turns.as_mut().unwrap().done);
+            of_trial(&record, plan.study.lab.sample_interval).into_iter().map(|flag| flag.kind).collect()
+        };
+        assert!(kinds(|_| {}).is_empty());
+        let slower = kinds(|done| done.counts.iter_mut().skip(250).for_each(|count| count.operations /= 2));
+        assert_eq!(slower, ["not-steady"]);
+    }
+
+    #[test]
     fn flags_of_every_iteration_at_the_load_that_held_are_listed_and_those_of_others_are_not() {
         let plan = testing::plan(1);
         let mut record = testing::capacity_trial(&plan, 0);

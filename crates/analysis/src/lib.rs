@@ -8,15 +8,18 @@ mod across;
 mod audit;
 mod capacity;
 mod comparison;
+mod components;
 mod consolidation;
 mod cpu;
 mod density;
 mod distribution;
+mod effort;
 mod estimate;
 mod findings;
 mod fit;
 mod flags;
 mod grouped;
+mod limits;
 mod located;
 mod marked;
 mod method;
@@ -38,6 +41,7 @@ mod steps;
 mod student;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod unsafety;
 mod words;
 

@@ -11,7 +11,7 @@ use crate::distribution::BEYOND_MIN;
 use crate::estimate::{ALPHA, POWER, RANK_BLOCKS_MIN};
 use crate::flags::{GAP_INTERVALS_MAX, STEAL_MAX};
 use crate::steady::{CHANGE_MIN, POINTS_MIN, UNSTEADY_ALPHA};
-use crate::{consolidation, sizing};
+use crate::{consolidation, limits, sizing, turns};
 
 /// What has no figures, and what CPU time holds.
 const NO_FIGURES: &str = "A trial that is invalid or failed has no figures. It is listed with its reason, and its \
@@ -95,6 +95,7 @@ fn measured(plan: &Plan, comparisons: usize, cases: &[CaseFindings]) -> Vec<Stri
         ),
         NO_FIGURES.to_owned(),
     ];
+    paragraphs.extend(turns::method(plan).into_iter().chain(limits::method(cases)));
     paragraphs.extend(of_parts(cases));
     paragraphs.extend(density::method(plan));
     paragraphs.extend(capacity::method(plan));

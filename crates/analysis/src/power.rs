@@ -63,10 +63,14 @@ const FACTORS: [(f64, f64); BLOCKS_MAX - 1] = [
 /// The smallest log ratio that a study with blocks of the spread of `logs` detects with 80 % power.
 /// `None` of fewer than two values.
 pub(crate) fn detectable(logs: &[f64], with_floor: bool) -> Option<f64> {
-    let spread = student::deviation(logs)?;
-    let blocks = logs.len().min(BLOCKS_MAX);
-    let (without, with) = FACTORS.get(blocks.checked_sub(2)?)?;
+    Some(factor(logs.len(), with_floor)? * student::deviation(logs)?)
+}
+
+/// The same in standard deviations of the log ratios.
+pub(crate) fn factor(blocks: usize, with_floor: bool) -> Option<f64> {
+    let tabulated = blocks.min(BLOCKS_MAX);
+    let (without, with) = FACTORS.get(tabulated.checked_sub(2)?)?;
     // Beyond the table the factors fall as the standard error does.
-    let beyond = (blocks as f64 / logs.len() as f64).sqrt();
-    Some(if with_floor { with } else { without } * spread * beyond)
+    let beyond = (tabulated as f64 / blocks as f64).sqrt();
+    Some(if with_floor { with } else { without } * beyond)
 }

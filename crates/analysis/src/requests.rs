@@ -31,7 +31,8 @@ fn of_trial(record: &TrialRecord, measurement: &Measurement, case: &Case, fixed:
         let with_requests = search.iterations().filter(|probe| !probe.requests.is_empty()).enumerate();
         let table = |(n, probe): (usize, &tare_model::capacity::Probe)| {
             let head = RequestTable { block, iteration: n as u32 + 1, load: probe.load, ..empty() };
-            let window_s = seconds(Some(probe.window_ns));
+            let (start, end) = probe.window_ns;
+            let window_s = end.saturating_sub(start) as f64 * 1e-9;
             table_of(&probe.requests, RequestTable { window_s, met: probe.failed.is_none(), ..head })
         };
         return with_requests.map(table).collect();
@@ -40,17 +41,13 @@ fn of_trial(record: &TrialRecord, measurement: &Measurement, case: &Case, fixed:
         return Vec::new();
     }
     let load = offered::of_trial(measurement, fixed).unwrap_or(0.0);
-    let (window_s, met) = (seconds(record.window_ns), met(&record.metrics, measurement, case));
+    let (window_s, met) = (record.measured_s().unwrap_or(0.0), met(&record.metrics, measurement, case));
     vec![table_of(&measurement.requests, RequestTable { block, iteration: 1, load, window_s, met, ..empty() })]
 }
 
 fn empty() -> RequestTable {
     let total = RequestRow::default();
     RequestTable { block: 0, iteration: 1, load: 0.0, window_s: 0.0, rows: Vec::new(), total, met: true }
-}
-
-fn seconds(window: Option<(u64, u64)>) -> f64 {
-    window.map_or(0.0, |(start, end)| end.saturating_sub(start) as f64 * 1e-9)
 }
 
 /// Whether a trial met every objective of its case; one that has no figure for an objective did not.

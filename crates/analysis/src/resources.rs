@@ -76,10 +76,12 @@ fn of_trial(record: &TrialRecord, measurement: &Measurement, fixed: Option<f64>)
     };
     let windows: Vec<Window<'_>> =
         windows(record, measurement).into_iter().map(|span| Window { samples: &record.samples, span }).collect();
+    // The window of an arm in turns is that of others, too: what a counter gains in it is not of this arm.
+    let own = if record.turns.is_some() { &[][..] } else { &windows };
     let mean =
-        |of: &dyn Fn(&Window<'_>) -> Option<f64>| student::mean(&windows.iter().filter_map(of).collect::<Vec<f64>>());
+        |of: &dyn Fn(&Window<'_>) -> Option<f64>| student::mean(&own.iter().filter_map(of).collect::<Vec<f64>>());
     let shares = |of: &dyn Fn(&Window<'_>) -> Option<[f64; 4]>| {
-        let each: Vec<[f64; 4]> = windows.iter().filter_map(of).collect();
+        let each: Vec<[f64; 4]> = own.iter().filter_map(of).collect();
         let mean = |part: usize| each.iter().map(|parts| parts[part]).sum::<f64>() / each.len() as f64;
         (!each.is_empty()).then(|| [mean(0), mean(1), mean(2), mean(3)])
     };

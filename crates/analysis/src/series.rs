@@ -9,6 +9,7 @@ use tare_model::trial::TrialRecord;
 
 use crate::distribution::completed;
 use crate::steady::averaged;
+use crate::turns;
 
 /// Points of a series in the findings at most.
 pub(crate) const TIMELINE_POINTS_MAX: usize = 400;
@@ -34,13 +35,20 @@ fn rates(counter: &[(u64, f64)]) -> Vec<(u64, f64)> {
         .collect()
 }
 
-/// The driver's rate inside the measured window: (seconds of the host's clock, rate).
+const fn in_seconds((at_ns, value): (u64, f64)) -> (f64, f64) {
+    (at_ns as f64 * 1e-9, value)
+}
+
+/// The driver's rate inside the measured window, of an arm in turns that of each turn: (seconds of the host's clock, rate).
 pub(crate) fn rate_in_window(record: &TrialRecord) -> Vec<(f64, f64)> {
     let Some((start, end)) = record.window_ns else { return Vec::new() };
+    if let Some(taken) = &record.turns {
+        return turns::rates(taken).1.into_iter().map(in_seconds).collect();
+    }
     let rate =
         RATES.iter().map(|series| points(&record.samples, &Source::Client, series)).find(|found| !found.is_empty());
-    let inside = |at: &u64| *at > start && *at <= end;
-    rate.unwrap_or_default().into_iter().filter(|(at, _)| inside(at)).map(|(at, v)| (at as f64 * 1e-9, v)).collect()
+    let inside = |(at, _): &(u64, f64)| *at > start && *at <= end;
+    rate.unwrap_or_default().into_iter().filter(inside).map(in_seconds).collect()
 }
 
 /// The longest pause between two looks at the host that touches the window, seconds.
@@ -61,7 +69,7 @@ pub(crate) fn timeline(arm: &str, trials: &[&TrialRecord], metric: &str, steady_
     ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (_, record) = ranked.get(ranked.len().checked_sub(1)? / 2)?;
     let (start, end) = record.window_ns?;
-    let zero = start.saturating_sub(steady_offset_ns);
+    let zero = record.turns.as_ref().map_or(start.saturating_sub(steady_offset_ns), |taken| taken.start_ns);
     let seconds = |at: u64| (at as f64 - zero as f64) * 1e-9;
     let series = shown(record)
         .into_iter()
@@ -85,6 +93,12 @@ fn shown(record: &TrialRecord) -> BTreeMap<String, Vec<(u64, f64)>> {
     let mut shown = BTreeMap::new();
     for series in RATES {
         shown.insert(series.to_owned(), without_stubs(of(&Source::Client, series)));
+    }
+    if let Some(taken) = &record.turns {
+        // Between its turns an arm does nothing: the driver's own intervals show the order of turns and no rate.
+        RATES.iter().for_each(|series| _ = shown.remove(*series));
+        let (series, by_turn) = turns::rates(taken);
+        shown.insert(series.to_owned(), by_turn);
     }
     for kind in ["user", "system", "irq", "softirq", "steal"] {
         let sut = of(&Source::Host, &format!("sut_cpu_{kind}_s"));
@@ -186,6 +200,19 @@ mod tests {
         assert!(timeline.series.contains_key("guest_target_cpu_system_cpus"));
         assert!(!timeline.series.contains_key("bits_per_s"), "a series without points is not there");
         assert_eq!(timeline.series["operations_per_s"][0].0, 0.0);
+    }
+
+    #[test]
+    fn an_arm_in_turns_is_shown_by_the_rate_of_its_turns() {
+        let plan = testing::turns_plan(1);
+        let record = testing::turns_trial(&plan, 0);
+        let timeline = timeline("native", &[&record], "operations_per_s", 0).unwrap();
+        let rate = &timeline.series["operations_per_s"];
+        // Fifty rounds of three turns of 20 ms, 1 ms apart, before the first measured one, which is this arm's of its round.
+        assert!((3.15..3.24).contains(&timeline.steady_s.0), "{:?}", timeline.steady_s);
+        assert!(rate[0].0 > timeline.steady_s.0 && rate.len() == 400);
+        assert!(rate.iter().all(|(_, rate)| (30_000.0..60_000.0).contains(rate)), "{rate:?}");
+        assert_eq!(rate_in_window(&record).len(), 400);
     }
 
     #[test]

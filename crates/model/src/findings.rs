@@ -19,6 +19,7 @@ mod consolidation;
 pub mod section;
 mod serving;
 mod sizing;
+mod turns;
 
 pub use consolidation::{
     ArmConsolidation, CaseInstances, ConsolidationFindings, InstanceFindings, InstancePoint, InstanceSeries, LoadPoint,
@@ -29,6 +30,7 @@ pub use sizing::{
     ArmSizing, CpuModel, ResponseModel, SizeAdvice, SizeCheck, SizeModel, SizePoint, SizeQuestion, SizeRange,
     SizingFindings,
 };
+pub use turns::{Effort, PrecisionLimits, TurnFigure};
 
 /// Newest schema of `findings.json` that this tare reads.
 pub const FINDINGS_SCHEMA: u32 = 1;
@@ -147,6 +149,8 @@ pub struct CaseFindings {
     pub requests: Vec<ArmRequests>,
     /// What was used of host and guest at the load that the figures are of, where the workload has request types.
     pub resources: Vec<ArmResources>,
+    /// What limits its precision, by arm, where arms took turns in enough blocks to tell.
+    pub limits: Vec<PrecisionLimits>,
     /// What one operation is called.
     pub operation: String,
     /// What the workload's own view says of the case.

@@ -26,7 +26,7 @@ pub(super) struct Iteration<'a> {
     pub types: &'a [RequestType],
     /// Counts of the same window.
     pub counts: &'a BTreeMap<String, u64>,
-    /// Length of the window, seconds; 0 where it is not known.
+    /// Time that was measured, seconds; 0 where it is not known.
     pub window_s: f64,
 }
 
@@ -95,6 +95,6 @@ fn iterations(record: &TrialRecord) -> Vec<Iteration<'_>> {
     if measurement.requests.is_empty() {
         return Vec::new();
     }
-    let window_s = record.window_ns.map_or(0.0, length);
+    let window_s = record.measured_s().unwrap_or(0.0);
     vec![Iteration { block, number: 1, types: &measurement.requests, counts: &measurement.counts, window_s }]
 }

@@ -8,6 +8,7 @@ mod runs;
 mod simulation;
 mod sizing;
 mod store;
+mod turns;
 
 use tare_model::environment::Environment;
 use tare_model::findings::Findings;
