@@ -36,6 +36,11 @@ pub fn markdown(findings: &Findings) -> String {
         case_body(&mut out, case);
         out.push_str("</details>\n\n");
     }
+    if let Some(limits) = &report.limits {
+        out.push_str("## What limits this study\n\n");
+        limits.about.iter().for_each(|sentence| out.push_str(&format!("{}\n\n", escaped(sentence))));
+        push_tables(&mut out, std::slice::from_ref(&limits.table));
+    }
     if let Some(table) = &report.start_times {
         out.push_str("## Guest start time\n\n");
         push_tables(&mut out, std::slice::from_ref(table));

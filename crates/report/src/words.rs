@@ -3,7 +3,8 @@
 use tare_model::findings::Verdict;
 use tare_model::load::{Arrivals, LoadModel, Phases};
 use tare_model::metric::Better;
-use tare_model::study::{Case, Guests};
+use tare_model::study::{Case, CaseSchedule, Guests};
+use tare_model::turns::Waiting;
 
 use crate::format;
 
@@ -116,6 +117,28 @@ pub(crate) fn phases(phases: &Phases) -> String {
     let shown: Vec<String> =
         all.iter().filter(|(_, span)| span.ns > 0).map(|(name, span)| format!("{name} {span}")).collect();
     shown.join(", ")
+}
+
+/// How the arms of a case shared the time of a block, in a sentence.
+pub(crate) fn schedule(case: &Case) -> String {
+    let turns = match &case.schedule {
+        CaseSchedule::Trials { why } => return format!("The arms ran one trial after another: {why}."),
+        CaseSchedule::Turns(turns) => turns,
+    };
+    let measured = match turns.warm_up.ns {
+        0 => String::new(),
+        _ => format!(" (measured after {})", turns.warm_up),
+    };
+    let waiting = match turns.waiting {
+        Waiting::Idle => "had no load",
+        Waiting::Frozen => "were stopped",
+    };
+    format!(
+        "The arms took turns of {}{measured} in random order, {} apart, in {} a block; the arms that waited {waiting}.",
+        turns.turn,
+        turns.gap,
+        format::plural(turns.rounds(&case.phases).into(), "round", "rounds")
+    )
 }
 
 /// CPU numbers as people list them: `any`, `0`, `0, 2, 3`.

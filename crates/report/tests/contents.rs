@@ -75,6 +75,29 @@ fn what_the_documentation_names_is_there() {
 }
 
 #[test]
+fn what_limits_a_case_in_turns_is_said() {
+    let mut found = fixture::findings();
+    let said = tare_report::markdown(&found);
+    assert!(said.contains("The arms took turns of 20ms in random order, 1ms apart, in 400 rounds a block;"), "{said}");
+    assert!(said.contains("The arms ran one trial after another: its guests are busy"), "{said}");
+    let section = said.split("## What limits this study").nth(1).expect("the section");
+    let row = section.lines().find(|line| line.contains("bulk throughput, receive")).expect("a row");
+    for cell in
+        ["| 0.6 % 35 % |", "| 17 blocks 12 min |", "| not possible |", "| 13 blocks of 7.40 s: 9.8 min |", "at best"]
+    {
+        assert!(row.contains(cell), "{cell}: {row}");
+    }
+    assert!(!section.contains("stands for"));
+    let case = found.cases.iter_mut().find(|case| !case.limits.is_empty()).unwrap();
+    case.limits[0].of_primary = false;
+    case.limits[0].figure = tare_model::findings::TurnFigure::MeanResponse;
+    let stands = "turns hold no percentiles, so the mean response time stands for \u{201c}throughput\u{201d}";
+    assert!(tare_report::markdown(&found).contains(stands));
+    found.cases.iter_mut().for_each(|case| case.limits.clear());
+    assert!(!tare_report::markdown(&found).contains("What limits this study"));
+}
+
+#[test]
 fn every_part_and_step_is_in_the_findings() {
     let store = json(&fixture::store());
     let sriov: Vec<&Value> = at(&store, "cases[].parts[]").into_iter().filter(|arm| arm["arm"] == "sriov").collect();

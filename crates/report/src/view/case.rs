@@ -181,7 +181,11 @@ fn setup(case: &CaseFindings, findings: &Findings) -> String {
         let count = format::plural(u64::from(neighbours.count), "busy neighbour", "busy neighbours");
         said.push(format!("{count} of {}", size(&neighbours.guest)));
     }
-    format!("{}.", said.join("; "))
+    let setup = format!("{}.", said.join("; "));
+    if findings.plan.study.published.is_some() || findings.plan.study.arms.len() < 2 {
+        return setup;
+    }
+    format!("{setup} {}", words::schedule(planned))
 }
 
 /// The comparisons of a metric as rows of a figure.
@@ -269,11 +273,19 @@ fn figures(anchor: &str, case: &CaseFindings, findings: &Findings, arms: &Arms) 
         return out;
     }
     let left_out = timeline::series(&case.timelines).len().saturating_sub(timeline::PANELS);
+    let planned = findings.plan.study.cases.iter().find(|planned| planned.id == case.id);
+    let turns = match planned.and_then(|planned| planned.schedule.turns()) {
+        Some(_) => {
+            " The driver\u{2019}s rate is that of each turn of the arm. Host and guest are shown all the time, also while other arms \
+             had their turns."
+        }
+        None => "",
+    };
     let more = if left_out > 0 { format!(" {left_out} more series are in findings.json.") } else { String::new() };
     add(
         "One trial over time".to_owned(),
         &format!(
-            "For each arm the trial whose primary value is the median. Shaded: steady state, the only part that is measured.{more}"
+            "For each arm the trial whose primary value is the median. Shaded: steady state, the only part that is measured.{turns}{more}"
         ),
         timeline::figure(&format!("fig-{anchor}-time"), &case.timelines, arms),
     );

@@ -11,6 +11,7 @@ mod disclosure;
 mod exits;
 pub(crate) mod fold;
 pub(crate) mod glance;
+pub(crate) mod limits;
 mod measures;
 pub(crate) mod parts;
 pub(crate) mod published;
@@ -37,6 +38,7 @@ use consolidation::ConsolidationView;
 use disclosure::Disclosure;
 use fold::Folded;
 use glance::Glance;
+use limits::LimitsView;
 use published::PublishedView;
 use score::ScoreView;
 use sizing::SizingView;
@@ -86,6 +88,8 @@ pub(crate) struct Report {
     pub(crate) cases: Vec<CaseView>,
     /// The heads of cases that are folded away, because a section above sums them up; `None` where each stands for itself.
     pub(crate) folded: Option<Folded>,
+    /// What limits the precision of cases in turns.
+    pub(crate) limits: Option<LimitsView>,
     pub(crate) start_times: Option<Table>,
     pub(crate) parity: Vec<Table>,
     pub(crate) parity_summary: String,
@@ -149,6 +153,7 @@ impl Report {
             overview_folded: fold::Folded::new(findings).is_some(),
             cases: cases.collect(),
             folded: Folded::new(findings),
+            limits: LimitsView::new(findings, &arms),
             start_times: measures::start_times(findings, &arms),
             parity: trust::parity(findings, &arms),
             parity_summary: trust::parity_summary(findings),

@@ -2,6 +2,7 @@
 
 use tare_model::findings::{ArmParity, Findings};
 use tare_model::guest::ParityRow;
+use tare_model::study::Study;
 
 use super::case_label;
 use super::primary;
@@ -19,10 +20,8 @@ pub(crate) fn grounds(findings: &Findings, arms: &Arms) -> Vec<String> {
         return std::iter::once(from).chain(once).chain(audited).collect();
     }
     let blocks = u64::from(study.blocks);
-    let mut out = vec![
-        trials_summary(findings),
-        format!("{}, every arm once in each, in random order", format::plural(blocks, "block", "blocks")),
-    ];
+    let mut out =
+        vec![trials_summary(findings), format!("{}, {}", format::plural(blocks, "block", "blocks"), shared(study))];
     let floor = findings.cases.iter().filter_map(primary).flat_map(|m| &m.comparisons).filter_map(|c| c.floor);
     let largest = floor.fold(None, |largest: Option<f64>, floor| Some(largest.map_or(floor, |l| l.max(floor))));
     let replica = arms.iter().find(|arm| arm.is_replica);
@@ -49,6 +48,16 @@ pub(crate) fn grounds(findings: &Findings, arms: &Arms) -> Vec<String> {
     out.extend(audited);
     out.push(format!("{} in all, {} of it load", wall(findings), format::wall_time(findings.run.load_s)));
     out
+}
+
+/// How the arms shared the time of a block.
+fn shared(study: &Study) -> &'static str {
+    let in_turns = study.cases.iter().filter(|case| case.schedule.turns().is_some()).count();
+    match in_turns {
+        0 => "every arm once in each, in random order",
+        n if n == study.cases.len() => "all arms of each in turns, in random order",
+        _ => "every arm once in each, in turns or one after another, in random order",
+    }
 }
 
 fn wall(findings: &Findings) -> String {
