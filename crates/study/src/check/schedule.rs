@@ -3,7 +3,7 @@
 use tare_model::merging::HostMemory;
 use tare_model::study::{Arm, CaseLoad, CaseSchedule};
 use tare_model::traits::TurnTraits;
-use tare_model::turns::{TurnSpec, Waiting};
+use tare_model::turns::{ROUNDS_MAX, TurnSpec, Waiting};
 use tare_model::units::Span;
 
 use super::Able;
@@ -133,6 +133,10 @@ pub(super) fn of(at: &Cursor<'_>, case: &file::Case<'_>, able: Able<'_>, load: &
     of_study.waiting.take_if(|waiting| busy && waiting.value == Waiting::Idle);
     let said = Said::of(&case.turns).over(of_study);
     match said.spec(at.key(), turns, busy, steady_state) {
+        Some(spec) if spec.rounds_in(steady_state) > u64::from(ROUNDS_MAX / 2) => {
+            let why = format!("its steady state of {steady_state} holds more turns of {} than are recorded", spec.turn);
+            refused(why, "write a longer `length` of turns")
+        }
         Some(spec) => CaseSchedule::Turns(spec),
         None => refused(too_short(steady_state), "measure longer, or write a `length` of turns"),
     }

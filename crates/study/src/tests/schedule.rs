@@ -72,6 +72,14 @@ fn a_short_steady_state_has_shorter_turns_and_a_very_short_one_none() {
 }
 
 #[test]
+fn a_steady_state_of_more_turns_than_are_recorded_has_longer_turns_or_none() {
+    let half_an_hour = study_of(&text("", "30min", IDLE));
+    assert_eq!(why(&half_an_hour, "idle"), "its steady state of 1800s holds more turns of 20ms than are recorded");
+    let longer = study_of(&text("turns = { length = \"50ms\" }", "30min", IDLE));
+    assert_eq!(turns(&longer, "idle").turn, ms(50));
+}
+
+#[test]
 fn arms_that_cannot_be_alive_at_one_time_run_one_after_the_other_with_the_reason() {
     let merging =
         text("trust-domain = \"mine\"", "2s", IDLE).replace("\"container\"\n", "\"container\"\nmerging = \"tare\"\n");
