@@ -126,7 +126,8 @@ impl<'a> Pace<'a> {
         if now >= self.until {
             self.fresh = true;
             if let Some(turns) = &mut self.turns {
-                turns.crossed((self.started, self.began), (now, stage));
+                turns.crossed((self.started, self.began), 0, now);
+                turns.mind_others(self.started, now);
             }
         }
         if stage == Stage::Over {

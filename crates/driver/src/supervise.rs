@@ -82,7 +82,7 @@ impl Watch<'_> {
     }
 
     fn next_look(&self, now: u64, interval_end: u64) -> u64 {
-        if now >= self.course.timeline.load_end {
+        if now >= self.course.timeline.all_over() {
             return now + LOOK_AT_END_NS;
         }
         let timeline = &self.course.timeline;

@@ -10,7 +10,7 @@ use crate::usage::Usage;
 /// The moments at which phases begin and end, nanoseconds of CLOCK_MONOTONIC.
 ///
 /// In turns the phases pass only while it is the driver's turn: each of the moments lies in a turn, and between turns the
-/// driver rests.
+/// driver rests. Its own clock runs in its turns and, for what could not be done in them, again once all drivers have had theirs.
 #[derive(Debug, Clone)]
 pub(crate) struct Timeline {
     pub start: u64,
@@ -94,6 +94,11 @@ impl Timeline {
         (if self.turns.is_some() { began } else { ended }) == Stage::Steady
     }
 
+    /// Whether what happens at a moment for an operation counts: in turns, where that was due in a measured part, whenever it happens.
+    pub fn counts_at(&self, due: u64, at: u64) -> bool {
+        self.measures(if self.turns.is_some() { due } else { at })
+    }
+
     /// Whether it is driven in turns.
     pub const fn takes_turns(&self) -> bool {
         self.turns.is_some()
@@ -102,6 +107,13 @@ impl Timeline {
     /// Turns, 0 where there are none.
     pub fn turns(&self) -> usize {
         self.turns.as_ref().map_or(0, |turns| turns.windows.len())
+    }
+
+    /// One of the turns, from 0.
+    pub fn turn(&self, index: usize) -> Option<Turn> {
+        let turns = self.turns.as_ref()?;
+        let &(from, to) = turns.windows.get(index)?;
+        Some(Turn { from, to: to.min(self.load_end), gap: turns.gap, measured: turns.measured(index) })
     }
 
     /// The turn at a moment or, between turns, the last one before it, and when its measured part begins and it ends.
@@ -113,12 +125,22 @@ impl Timeline {
 
     /// When the next arm's turn begins, seen from a moment in a turn or between turns.
     pub fn others_from(&self, at: u64) -> Option<u64> {
-        let turns = self.turns.as_ref()?;
+        let turns = self.turns.as_ref().filter(|turns| at < turns.end)?;
         let (_, (_, to)) = turns.last_before(at)?;
         Some(to + turns.gap)
     }
 
-    /// How long the driver has had its turn at a moment, nanoseconds since the start; without turns all of the time.
+    /// Whether it is the turn of others.
+    pub fn rests(&self, at: u64) -> bool {
+        self.after(at, 0) > at
+    }
+
+    /// When all drivers have had their turns; without turns the end of the load.
+    pub fn all_over(&self) -> u64 {
+        self.turns.as_ref().map_or(self.load_end, |turns| turns.end)
+    }
+
+    /// How long the driver has had its turn at a moment; without turns all of the time.
     pub fn driven(&self, at: u64) -> u64 {
         self.turns.as_ref().map_or_else(|| at.saturating_sub(self.start), |turns| turns.driven(at))
     }
@@ -138,7 +160,11 @@ impl Timeline {
 
     /// From when something was due until it began, in the driver's own time.
     pub fn waited(&self, due: u64, began: u64) -> u64 {
-        if self.turns.is_some() { self.driven(began).saturating_sub(self.driven(due)) } else { began - due }
+        if self.turns.is_some() {
+            self.driven(began).saturating_sub(self.driven(due))
+        } else {
+            began.saturating_sub(due)
+        }
     }
 
     /// Time that is measured: the window's length, or all measured parts of turns.
@@ -176,6 +202,8 @@ struct TurnWindows {
     turn: u64,
     warm_up: u64,
     gap: u64,
+    /// When the last round ends, in which every driver has a turn.
+    end: u64,
     /// When the stages end, on the clock that runs only in turns.
     phases: [u64; 4],
 }
@@ -185,10 +213,12 @@ impl TurnWindows {
     fn new(turns: &Turns, start: u64, total: u64) -> Self {
         let turn = turns.spec.turn.ns.max(1);
         let needed = usize::try_from(total.div_ceil(turn)).unwrap_or(usize::MAX);
-        let windows = turns.windows(start).take(needed).collect();
+        let windows: Vec<_> = turns.windows(start).take(needed).collect();
+        let slots = (windows.len() as u64).saturating_mul(turns.arms.into());
+        let end = start.saturating_add(turns.spec.slot().ns.saturating_mul(slots));
         // A warm-up as long as the turn would leave nothing to measure; the study refuses it.
         let warm_up = turns.spec.warm_up.ns.min(turn - 1);
-        Self { windows, turn, warm_up, gap: turns.spec.gap.ns, phases: [0; 4] }
+        Self { windows, turn, warm_up, gap: turns.spec.gap.ns, end, phases: [0; 4] }
     }
 
     fn last_before(&self, at: u64) -> Option<(usize, (u64, u64))> {
@@ -199,14 +229,14 @@ impl TurnWindows {
     /// How long the driver has had its turn at a moment.
     fn driven(&self, at: u64) -> u64 {
         let Some((index, (from, to))) = self.last_before(at) else { return 0 };
-        index as u64 * self.turn + (at.min(to) - from)
+        index as u64 * self.turn + (at.min(to) - from) + at.saturating_sub(self.end)
     }
 
-    /// The moment at which it will have had its turn for so long; after the last turn its end.
+    /// The moment at which it will have had its turn for so long; what is left after the last one passes when all have had theirs.
     fn real(&self, driven: u64) -> u64 {
         match self.windows.get((driven / self.turn) as usize) {
             Some((from, _)) => from + driven % self.turn,
-            None => self.windows.last().map_or(0, |&(_, to)| to),
+            None => self.end.saturating_add(driven - self.windows.len() as u64 * self.turn),
         }
     }
 
@@ -218,7 +248,7 @@ impl TurnWindows {
     fn stage_at(&self, now: u64) -> (Stage, u64) {
         let first = self.windows.first().map_or(u64::MAX, |&(from, _)| from);
         let Some((index, (from, to))) = self.last_before(now) else { return (Stage::Rest, first) };
-        let driven = index as u64 * self.turn + (now - from);
+        let driven = index as u64 * self.turn + (now.min(to) - from);
         let over = driven >= self.phases[3];
         if now >= to && !over {
             let next = self.windows.get(index + 1).map_or(u64::MAX, |&(from, _)| from);
@@ -233,11 +263,28 @@ impl TurnWindows {
 
     /// How much of a turn is measured.
     fn measured_ns(&self, turn: usize) -> u64 {
+        self.measured(turn).map_or(0, |(from, to)| to - from)
+    }
+
+    /// From when to when a turn is measured; `None` where nothing of it is.
+    fn measured(&self, turn: usize) -> Option<(u64, u64)> {
+        let &(began, _) = self.windows.get(turn)?;
         let start = turn as u64 * self.turn;
         let [_, steady_start, steady_end, _] = self.phases;
         let (from, to) = ((start + self.warm_up).max(steady_start), (start + self.turn).min(steady_end));
-        to.saturating_sub(from)
+        (from < to).then(|| (began + (from - start), began + (to - start)))
     }
+}
+
+/// One of a driver's turns, in moments on the clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Turn {
+    pub from: u64,
+    pub to: u64,
+    /// How long it is from its end to the start of the next one of any driver, nanoseconds.
+    pub gap: u64,
+    /// From when to when it is measured, if it is.
+    pub measured: Option<(u64, u64)>,
 }
 
 /// Follows one thread through the stages, and takes its use of CPUs at both ends of the measured window.
@@ -348,10 +395,16 @@ mod tests {
         assert_eq!(t.stage_at(176), (cold, 179));
         assert_eq!(t.stage_at(179), (steady, 195));
         assert_eq!(t.stage_at(204), (steady, 220));
+        assert_eq!(t.stage_at(274), (rest, 275), "the rest before its last turn is no end, however long it is");
         assert_eq!(t.stage_at(289), (Stage::RampDown, 290));
         assert_eq!(t.stage_at(290).0, Stage::Over, "its last turn ends with the load");
         assert_eq!(t.measured_ns(), 10 + 16 + 16);
         assert_eq!((t.turn_at(198), t.others_from(198)), (Some((1, 179, 195)), Some(200)));
+        let turns: Vec<_> = (0..5).map(|turn| t.turn(turn).map(|turn| (turn.from, turn.to, turn.measured))).collect();
+        let measured = [Some((110, 120)), Some((179, 195)), Some((204, 220)), None];
+        let ends = [(100, 120), (175, 195), (200, 220), (275, 290)];
+        let expected = ends.into_iter().zip(measured).map(|((from, to), measured)| Some((from, to, measured)));
+        assert_eq!(turns, expected.chain([None]).collect::<Vec<_>>());
         assert!(t.counts(steady, rest) && !t.counts(cold, steady), "it counts where it began");
     }
 
@@ -359,10 +412,19 @@ mod tests {
     fn the_clock_of_the_driver_stands_still_between_turns() {
         let t = in_turns();
         assert_eq!([100, 115, 120, 150, 175, 180, 290].map(|at| t.driven(at)), [0, 15, 20, 20, 20, 25, 75]);
-        assert_eq!([0, 15, 20, 25, 80].map(|driven| t.moment(driven)), [100, 115, 175, 180, 295]);
+        assert_eq!([0, 15, 20, 25, 79, 80, 85].map(|driven| t.moment(driven)), [100, 115, 175, 180, 294, 300, 305]);
         assert_eq!(t.after(115, 10), 180);
         assert_eq!(t.after(150, 3), 178, "what ends between turns waits in the next");
         assert_eq!(t.waited(115, 180), 10);
+        assert_eq!([99, 100, 119, 120, 174, 175, 294, 295, 299, 300].map(|at| t.rests(at)), {
+            let (no, yes) = (false, true);
+            [yes, no, no, yes, yes, no, no, yes, yes, no]
+        });
+        assert_eq!(
+            (t.all_over(), t.after(297, 5), t.waited(290, 303)),
+            (300, 305, 8),
+            "it goes on when all have had their turns"
+        );
     }
 
     #[test]

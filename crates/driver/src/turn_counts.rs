@@ -16,6 +16,8 @@ pub(crate) struct TurnCounts<'a> {
     /// What each turn is longer than its measured part, nanoseconds.
     longer: Vec<i64>,
     overran: Vec<bool>,
+    /// Clients whose operations they are: time is their mean.
+    clients: u32,
     /// The turn in which the present operation began.
     turn: usize,
 }
@@ -23,9 +25,14 @@ pub(crate) struct TurnCounts<'a> {
 impl<'a> TurnCounts<'a> {
     /// `None` of a driver that has all the time.
     pub fn of(timeline: &'a Timeline) -> Option<Self> {
+        Self::of_clients(timeline, 1)
+    }
+
+    /// The same of several clients together.
+    pub fn of_clients(timeline: &'a Timeline, clients: u32) -> Option<Self> {
         let turns = timeline.turns();
         let (counts, longer, overran) = (vec![TurnCount::default(); turns], vec![0; turns], vec![false; turns]);
-        timeline.takes_turns().then_some(Self { timeline, counts, longer, overran, turn: 0 })
+        timeline.takes_turns().then_some(Self { timeline, counts, longer, overran, clients: clients.max(1), turn: 0 })
     }
 
     /// An operation begins after a rest, or in another stage than the one before.
@@ -49,28 +56,36 @@ impl<'a> TurnCounts<'a> {
         self.mind_others(sent, answered);
     }
 
-    fn mind_others(&mut self, started: u64, ended: u64) {
+    /// Bytes that were carried for an operation that counts and was due at a moment.
+    pub fn carried(&mut self, due: u64, bytes: u64) {
+        self.begins(due);
+        if let Some(count) = self.counts.get_mut(self.turn) {
+            count.bytes += bytes;
+        }
+    }
+
+    /// Something was under way from one moment to another.
+    pub fn mind_others(&mut self, started: u64, ended: u64) {
         let turn = self.timeline.turn_at(started).and_then(|(turn, ..)| self.overran.get_mut(turn));
         if let (Some(overran), Some(from)) = (turn, self.timeline.others_from(started)) {
             *overran |= ended > from;
         }
     }
 
-    /// An operation began in one stage and ended in another, or in another turn.
+    /// An operation began in one stage and ended in another, or in another turn. `stood`: of its time it stood still for so long, while it
+    /// was the turn of others.
     #[cold]
-    pub fn crossed(&mut self, (started, began): (u64, Stage), (now, ended): (u64, Stage)) {
-        if began == Stage::Steady
-            && let Some((turn, _, to)) = self.timeline.turn_at(started)
-        {
-            let end = to.min(self.timeline.steady_end);
-            self.lengthen(turn, now.saturating_sub(end) as i64);
-            self.mind_others(started, now);
-        }
-        if ended == Stage::Steady
-            && let Some((turn, from, _)) = self.timeline.turn_at(now)
-        {
-            let from = from.max(self.timeline.steady_start);
-            self.lengthen(turn, -(now.saturating_sub(from) as i64));
+    pub fn crossed(&mut self, (started, began): (u64, Stage), stood: u64, now: u64) {
+        let Some((first, ..)) = self.timeline.turn_at(started) else { return };
+        let last = self.timeline.turn_at(now).map_or(first, |(turn, ..)| turn);
+        for turn in first..=last {
+            let Some((from, to)) = self.timeline.turn(turn).and_then(|turn| turn.measured) else { continue };
+            if turn == first && began == Stage::Steady {
+                self.lengthen(turn, now.saturating_sub(stood).saturating_sub(to) as i64);
+            } else {
+                // It belongs to another turn, or to none: its client did nothing else meanwhile.
+                self.lengthen(turn, -(now.min(to).saturating_sub(started.max(from)) as i64));
+            }
         }
     }
 
@@ -82,7 +97,9 @@ impl<'a> TurnCounts<'a> {
 
     /// All of it.
     pub fn finish(self) -> TurnsDone {
-        let measured = |turn: usize| self.timeline.turn_measured_ns(turn).saturating_add_signed(self.longer[turn]);
+        let measured = |turn: usize| {
+            self.timeline.turn_measured_ns(turn).saturating_add_signed(self.longer[turn] / i64::from(self.clients))
+        };
         let counts = self.counts.iter().enumerate();
         let counts: Vec<_> = counts.map(|(turn, one)| TurnCount { measured_ns: measured(turn), ..*one }).collect();
         let measured_ns = counts.iter().map(|count| count.measured_ns).sum();
@@ -117,12 +134,12 @@ mod tests {
             }
             counts.begins(started);
             let now = started + takes;
-            let ended = timeline.stage_at(now).0;
-            if timeline.counts(began, ended) {
+            if timeline.counts(began, timeline.stage_at(now).0) {
                 counts.add(takes);
             }
             if now >= until {
-                counts.crossed((started, began), (now, ended));
+                counts.crossed((started, began), 0, now);
+                counts.mind_others(started, now);
             }
             started = now;
         }
@@ -132,7 +149,7 @@ mod tests {
 
     #[test]
     fn operations_over_time_is_the_time_of_one_however_long_it_is_against_a_turn() {
-        for takes in [1, 7, 30, 99, 333, 640, 905] {
+        for takes in [1, 7, 30, 99, 333, 640, 905, 1_333, 2_718, 4_001] {
             let (operations, measured_ns, _) = counted(takes);
             assert_eq!(operations * takes, measured_ns, "{takes} ns each");
         }

@@ -17,6 +17,8 @@ mod postgres_client;
 mod social;
 #[path = "../../../workloads/social/tests/load.rs"]
 mod social_load;
+#[path = "../../../workloads/social/tests/turns.rs"]
+mod social_turns;
 #[path = "../../../workloads/store/tests/agent.rs"]
 mod store;
 #[path = "../../../workloads/store/tests/flow.rs"]
@@ -29,3 +31,5 @@ mod web;
 mod web_stall;
 #[path = "../../../workloads/web/tests/tls.rs"]
 mod web_tls;
+#[path = "../../../workloads/web/tests/turns.rs"]
+mod web_turns;

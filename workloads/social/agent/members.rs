@@ -15,7 +15,7 @@ use crate::record::Recorder;
 use crate::session::engine::{Ended, Target, Users, Window};
 use crate::session::fault::{Fault, UNFINISHED};
 use crate::session::http::Head;
-use crate::timeline::Stage;
+use crate::timeline::{Stage, Timeline};
 
 /// Trips whose memory is kept for the next.
 const SPARE_MAX: usize = 256;
@@ -42,7 +42,7 @@ struct Trip {
     sent: bool,
     /// The first thing that was wrong.
     fault: Option<Fault>,
-    /// How long each part has taken so far, and when what was asked for last was.
+    /// How long each part has taken so far, and how long all had when what was asked for last was.
     parts: [u64; PARTS.len()],
     asked_at: u64,
 }
@@ -52,6 +52,8 @@ struct Trip {
 pub(super) struct Members<'a> {
     world: &'a World,
     targets: &'a [SocketAddr],
+    /// Whose clock cycles are by.
+    timeline: &'a Timeline,
     template: Template,
     #[expect(clippy::vec_box, reason = "they move between here and users, who are small as long as they wait")]
     spare: Vec<Box<Trip>>,
@@ -62,10 +64,11 @@ pub(super) struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    pub fn new(world: &'a World, targets: &'a [SocketAddr], record: bool) -> Self {
+    pub fn new(world: &'a World, targets: &'a [SocketAddr], timeline: &'a Timeline, record: bool) -> Self {
         Self {
             world,
             targets,
+            timeline,
             template: Template::default(),
             spare: Vec::new(),
             heard: vec![0; targets.len()],
@@ -110,13 +113,13 @@ impl Users for Members<'_> {
     }
 
     fn next_due(&self, person: &Person) -> Option<u64> {
-        (person.started > 0).then(|| person.started.saturating_add(person.drawn))
+        (person.started > 0).then(|| self.timeline.after(person.started, person.drawn))
     }
 
     fn begin(&mut self, person: &mut Person, now: u64, in_window: bool) {
         let member = &mut person.member;
         if person.started > 0 && in_window {
-            self.operations.cycle(member.instance(), person.drawn, now - person.started);
+            self.operations.cycle(member.instance(), person.drawn, self.timeline.waited(person.started, now));
         }
         let operation = member.next(self.world);
         (person.started, person.drawn) = (now, member.cycle_ns(self.world, operation));
@@ -126,13 +129,13 @@ impl Users for Members<'_> {
         person.trip = Some(trip);
     }
 
-    fn ask(&mut self, person: &mut Person, _outstanding: u16, request: &mut Outgoing, now: u64) -> Option<u64> {
+    fn ask(&mut self, person: &mut Person, _outstanding: u16, request: &mut Outgoing, so_far: u64) -> Option<u64> {
         let trip = person.trip.as_mut()?;
         let cookie = person.cookie.as_deref().unwrap_or_default();
         if !trip.visit.ask(self.world, &mut person.member, cookie, request) {
             return None;
         }
-        (trip.sent, trip.asked_at) = (false, now);
+        (trip.sent, trip.asked_at) = (false, so_far);
         Some(request.bytes())
     }
 
@@ -182,12 +185,12 @@ impl Users for Members<'_> {
         Ok(())
     }
 
-    fn answered(&mut self, person: &mut Person, _request: &mut Outgoing, now: u64) -> Result<(), Fault> {
+    fn answered(&mut self, person: &mut Person, _request: &mut Outgoing, so_far: u64) -> Result<(), Fault> {
         let Some(trip) = &mut person.trip else { return Ok(()) };
         if trip.fault.is_none() {
             trip.fault = trip.visit.finish(self.world, &mut person.member).err();
         }
-        trip.parts[trip.visit.part()] += now.saturating_sub(trip.asked_at);
+        trip.parts[trip.visit.part()] += so_far.saturating_sub(trip.asked_at);
         if trip.visit.leaves() {
             person.cookie = None;
         }
@@ -235,7 +238,7 @@ impl Users for Members<'_> {
         let Some(trip) = &person.trip else { return };
         let (instance, operation) = (person.member.instance(), trip.visit.operation);
         self.operations.posted(instance, operation, trip.visit.posted, trip.sent);
-        if due <= Stage::Steady {
+        if matches!(due, Stage::WarmUp | Stage::RampUp | Stage::Steady) {
             let fault = self.silence(instance);
             self.operations.ended_late(instance, operation, &Ended { fault, ..*cut });
         }

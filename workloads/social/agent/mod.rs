@@ -98,6 +98,7 @@ impl Drives for SocialDrive {
             threads: self.threads,
             instances: spec.targets.len() as u32,
             connections: 1,
+            thinks: true,
             fresh_connections: false,
             timeout_ns: self.timeout_ns,
             overrun_ns: u64::MAX,
@@ -119,7 +120,8 @@ impl Drive for Ready {
     fn run(self: Box<Self>, course: Course<'_>) -> Result<DriveResult, DriverError> {
         let Self { crowd, world } = *self;
         let (clients, targets) = (crowd.spec.load.connections(), crowd.spec.targets.clone());
-        let users = |spec: &DriveSpec, _| Members::new(&world, &targets, spec.record);
+        let timeline = course.timeline.clone();
+        let users = |spec: &DriveSpec, _| Members::new(&world, &targets, &timeline, spec.record);
         let driven = crowd.run(course, Vec::new(), users)?;
         let mut times: [Histogram; PARTS.len()] = Default::default();
         let mut operations = Vec::with_capacity(driven.users.len());

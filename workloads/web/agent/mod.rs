@@ -110,8 +110,10 @@ impl Drives for WebDrive {
 impl Drive for Ready {
     fn run(self: Box<Self>, course: Course<'_>) -> Result<DriveResult, DriverError> {
         let Self { crowd, site, ports, tls, think_ns } = *self;
-        let users =
-            |spec: &DriveSpec, thread| Visitors::new(Way { site: &site, ports, seed: spec.seed, think_ns }, thread);
+        let timeline = course.timeline.clone();
+        let users = |spec: &DriveSpec, thread| {
+            Visitors::new(Way { site: &site, ports, seed: spec.seed, think_ns, timeline: &timeline }, thread)
+        };
         let driven = crowd.run(course, tls, users)?;
         let counts = driven.counts;
         let mut done = WebDone {
@@ -147,6 +149,7 @@ fn settings(spec: &DriveSpec, drive: &WebDrive) -> Settings {
         threads: drive.threads,
         instances: 1,
         connections: drive.connections,
+        thinks: drive.site.think.mean_ns > 0 || think_ns(spec, drive) > 0,
         fresh_connections: drive.fresh_connections,
         timeout_ns: drive.timeout_ns,
         overrun_ns: drive.overrun_ns,

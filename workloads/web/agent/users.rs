@@ -10,7 +10,7 @@ use super::site::{Answer, Asked, Next, Site, Tally, Tokens, User};
 use crate::session::engine::{Ended, Target, Users, Window};
 use crate::session::fault::{Fault, UNFINISHED};
 use crate::session::http::Head;
-use crate::timeline::Stage;
+use crate::timeline::{Stage, Timeline};
 
 /// Where requests go.
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +29,8 @@ pub(super) struct Way<'a> {
     pub seed: u64,
     /// Think time where the site has none, nanoseconds.
     pub think_ns: u64,
+    /// Whose clock users think by.
+    pub timeline: &'a Timeline,
 }
 
 /// A user, and the page that is under way.
@@ -110,14 +112,14 @@ impl Users for Visitors<'_> {
         let drawn = if visitor.user.thinks(site) { visitor.user.think_ns(site) } else { 0 };
         let think = if visitor.page != Page::First && self.way.think_ns > 0 { self.way.think_ns } else { drawn };
         // Whoever has seen a page fail does not think of the next before the pause is over.
-        Some(from.saturating_add(think).max(earliest))
+        Some(self.way.timeline.after(from, think).max(earliest))
     }
 
     fn begin(&mut self, visitor: &mut Visitor, _now: u64, _in_window: bool) {
         (visitor.page, visitor.file, visitor.state) = (Page::Due, 0, visitor.user.state());
     }
 
-    fn ask(&mut self, visitor: &mut Visitor, _outstanding: u16, request: &mut Request, _now: u64) -> Option<u64> {
+    fn ask(&mut self, visitor: &mut Visitor, _outstanding: u16, request: &mut Request, _so_far: u64) -> Option<u64> {
         let site = self.way.site;
         request.asked = match visitor.page {
             Page::First | Page::Due => {
@@ -160,7 +162,7 @@ impl Users for Visitors<'_> {
         request.asked.feed(self.way.site, piece)
     }
 
-    fn answered(&mut self, visitor: &mut Visitor, request: &mut Request, _now: u64) -> Result<(), Fault> {
+    fn answered(&mut self, visitor: &mut Visitor, request: &mut Request, _so_far: u64) -> Result<(), Fault> {
         visitor.page = Page::Here;
         if request.bodiless { Ok(()) } else { request.asked.finish(self.way.site) }
     }

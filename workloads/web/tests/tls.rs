@@ -7,13 +7,13 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread;
 
-use crate::common::{closed, run, steady};
+use crate::common::{closed, run, run_in_turns, steady, two_arms};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use sha2::{Digest, Sha256};
 use sites::*;
 use tare_driver::web::spec::{Embedded, TlsSpec, WebDrive};
-use tare_model::drive::DriveResult;
+use tare_model::drive::{DriveResult, DriveSpec};
 
 const LOGO: (&str, u64) = ("/files/shop/images/home/00.gif", 50_000);
 
@@ -151,4 +151,24 @@ fn each_request_goes_to_the_port_that_is_right_for_it() {
     assert_eq!(web.faults, []);
     let shaken = web.handshakes_full + web.handshakes_resumed;
     assert!(result.operations > 5 && shaken > 3 && shaken < web.connections, "{web:?}");
+}
+
+#[test]
+fn in_turns_no_handshake_fails_and_none_begins_in_the_turn_of_others() {
+    let (turns, (address, digest)) = (two_arms(30, 15, &steady(300)), serve_tls(&[&rustls::version::TLS13]));
+    let arm = |arm: usize| DriveSpec {
+        turns: Some(turns[arm].clone()),
+        ..spec(drive_tls(Some(digest.clone())), &[address], closed(3), steady(300))
+    };
+    let (_, results) = run_in_turns([arm(0), arm(1)]);
+    for result in results {
+        let web = result.outcome::<WebDrive>().unwrap();
+        assert_eq!((web.faults.as_slice(), result.errors.as_slice()), (&[][..], &[][..]));
+        assert!(result.operations > 5 && web.types[0].good == result.operations, "{} pages", result.operations);
+        assert_eq!(web.handshakes_full + web.handshakes_resumed, web.connections, "all were over before the end");
+        let done = result.turns.as_ref().unwrap();
+        let times: u64 = done.counts.iter().map(|turn| turn.response_ns).sum();
+        let busy = times as f64 / (3 * done.measured_ns) as f64;
+        assert!((0.98..1.02).contains(&busy), "times of pages come to {busy} of the time");
+    }
 }

@@ -20,9 +20,9 @@ use crate::timeline::Timeline;
 /// When session `index` of `all` joins: they join evenly over the warm-up, or over the ramp-up where there is none, and none leaves before
 /// the end of the load. Users of a site that all come at once are no load that a site has.
 pub(crate) fn joins_at(timeline: &Timeline, index: u32, all: u32) -> u64 {
-    let warm = timeline.warm_end - timeline.start;
+    let warm = timeline.driven(timeline.warm_end);
     if warm == 0 {
         return timeline.joins_at(index, all);
     }
-    timeline.start + (u128::from(warm) * u128::from(index) / u128::from(all.max(1))) as u64
+    timeline.moment((u128::from(warm) * u128::from(index) / u128::from(all.max(1))) as u64)
 }

@@ -18,6 +18,7 @@ use tare_model::drive::{
 };
 use tare_model::load::{Arrivals, LoadModel, Phases};
 use tare_model::packed::{Packed, Task};
+use tare_model::turns::{TurnSpec, Turns, Waiting};
 use tare_model::{Rate, Span};
 
 pub const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -79,6 +80,25 @@ pub fn serve_stream(method: SendMethod, receive: ReceiveMethod) -> Server {
 
 pub fn run(spec: &DriveSpec) -> Result<DriveResult, DriverError> {
     drive::run(spec, &|_| (), &AtomicBool::new(false))
+}
+
+/// Two arms that take turns of so many milliseconds, in another order in each round.
+pub fn two_arms(turn_ms: u64, gap_ms: u64, phases: &Phases) -> [Turns; 2] {
+    let (turn, gap) = (Span::from_millis(turn_ms), Span::from_millis(gap_ms));
+    let spec = TurnSpec { turn, warm_up: Span::ZERO, gap, waiting: Waiting::Idle };
+    [0, 1].map(|arm| Turns { spec, arms: 2, places: (0..spec.rounds(phases)).map(|round| (round + arm) % 2).collect() })
+}
+
+/// Drives both in their turns, of which the first begins at the moment that is returned.
+pub fn run_in_turns(specs: [DriveSpec; 2]) -> (u64, [DriveResult; 2]) {
+    let never = AtomicBool::new(false);
+    let prepared = specs.map(|spec| drive::prepare(&spec, &never).unwrap());
+    let start = tare_driver::clock::now_ns() + 100_000_000;
+    let results = std::thread::scope(|scope| {
+        let threads = prepared.map(|drive| scope.spawn(|| drive.run(start, &|_| (), &never).unwrap()));
+        threads.map(|thread| thread.join().unwrap())
+    });
+    (start, results)
 }
 
 pub fn errors(result: &DriveResult) -> u64 {

@@ -128,7 +128,7 @@ impl Crowd {
         let common = Common { spec: &spec, settings, timeline, control, arrivals, census: &census, threads };
         let meters: Vec<Meter> = (0..threads).map(|_| Meter::default()).collect();
         let watch = Watch {
-            cut_at: course.timeline.load_end.saturating_add(2 * GRACE_NS),
+            cut_at: course.timeline.all_over().saturating_add(2 * GRACE_NS),
             course,
             interval_ns: spec.interval_ns,
             operation_bytes: 0,

@@ -39,7 +39,7 @@ impl<U: Users> Engine<'_, U> {
     /// Records how late something is that was to begin at a moment.
     fn late(&mut self, at: u64, now: u64) {
         if self.common.timeline.measures(at) {
-            let late = now.saturating_sub(at);
+            let late = self.common.timeline.waited(at, now);
             self.counts.tally.lateness.record(late);
             self.counts.sessions.overruns += u64::from(late > self.common.settings.overrun_ns);
         }
@@ -77,7 +77,8 @@ impl<U: Users> Engine<'_, U> {
         let Some(due) = self.users.next(&mut session.user, from, earliest) else {
             return self.end_session(slot, earliest, now);
         };
-        let at = due.max(earliest);
+        // In the turn of others nothing begins.
+        let at = due.max(earliest).max(self.common.timeline.after(now, 0));
         if at <= now {
             // What is overdue is so because of the operation before it, and not late by its timer.
             if due == now {
@@ -95,6 +96,7 @@ impl<U: Users> Engine<'_, U> {
         if self.common.settings.fresh_connections {
             self.close_all(slot, |_| true);
         }
+        let at = self.common.timeline.after(at, 0);
         self.common.census.leave();
         self.sessions[slot as usize].phase = Phase::Vacant;
         if at > now {
@@ -138,6 +140,7 @@ impl<U: Users> Engine<'_, U> {
         let changes = std::mem::replace(&mut session.secure, secure) != secure;
         session.phase = Phase::Works;
         (session.due, session.sent, session.bytes, session.outstanding) = (due, 0, 0, 0);
+        (session.from, session.heard) = (now - timeline.waited(due, now), now);
         if changes {
             self.close_all(slot, |_| true);
         }
@@ -153,30 +156,25 @@ impl<U: Users> Engine<'_, U> {
                 return;
             }
             let (mut request, answer) = self.spare.pop().unwrap_or_default();
-            let Some(length) = self.users.ask(&mut session.user, session.outstanding, &mut request, now) else {
+            let so_far = now.saturating_sub(session.from);
+            let Some(length) = self.users.ask(&mut session.user, session.outstanding, &mut request, so_far) else {
                 self.spare.push((request, answer));
                 break;
             };
             session.outstanding += 1;
-            match self.idle(slot) {
-                Ok(number) => {
-                    let flight = self.flights.insert(Flight {
-                        session: slot,
-                        resent: false,
-                        keeps: true,
-                        request,
-                        length,
-                        sent: 0,
-                        answer,
-                        came: 0,
-                        heard_at: now,
-                    });
-                    self.attach(number, flight, now);
-                }
-                Err(fault) => {
-                    self.keep(request, answer);
-                    return self.fail(slot, fault, now, true);
-                }
+            let flight = self.flights.insert(Flight {
+                session: slot,
+                resent: false,
+                keeps: true,
+                request,
+                length,
+                sent: 0,
+                answer,
+                came: 0,
+                heard_at: now,
+            });
+            if let Err(fault) = self.depart(slot, flight, now) {
+                return self.fail(slot, fault, now, true);
             }
         }
         if self.sessions[slot as usize].outstanding == 0 {
@@ -194,7 +192,8 @@ impl<U: Users> Engine<'_, U> {
         let Some(mut flight) = self.flights.remove(flight) else { return };
         let session = &mut self.sessions[slot as usize];
         session.outstanding -= 1;
-        let right = self.users.answered(&mut session.user, &mut flight.request, now);
+        let so_far = now.saturating_sub(session.from);
+        let right = self.users.answered(&mut session.user, &mut flight.request, so_far);
         // What was answered before it was sent in full is not sent to its end.
         if !flight.keeps || hangs_up || flight.sent < flight.length {
             self.close(number);
@@ -208,9 +207,9 @@ impl<U: Users> Engine<'_, U> {
 
     /// How an operation ends now, and which of its moments are measured.
     fn end_of(&self, session: &Session<U::User>, now: u64, fault: Option<Fault>) -> (Ended, Window) {
-        let ended = Ended { response_ns: now.saturating_sub(session.due), bytes: session.bytes, fault };
+        let ended = Ended { response_ns: now.saturating_sub(session.from), bytes: session.bytes, fault };
         let timeline = &self.common.timeline;
-        (ended, Window { due: timeline.measures(session.due), ended: timeline.measures(now) })
+        (ended, Window { due: timeline.measures(session.due), ended: timeline.counts_at(session.due, now) })
     }
 
     /// An operation has come to its end and was right.
@@ -227,18 +226,20 @@ impl<U: Users> Engine<'_, U> {
             tally.response.record(ended.response_ns);
             tally.service.record(now.saturating_sub(session.sent));
         }
-        self.leave(window);
+        self.leave(slot, &ended, window, now);
         self.next(slot, now, now, now);
     }
 
-    fn leave(&mut self, window: Window) {
+    fn leave(&mut self, slot: u32, ended: &Ended, window: Window, now: u64) {
         self.active -= 1;
         self.due_active -= u64::from(window.due);
+        self.count_in_turn(slot, ended, now);
     }
 
     /// An operation has failed: what is under way for it is dropped, and the user goes on, after a pause. `broken`: a connection of it has.
     pub(super) fn fail(&mut self, slot: u32, fault: Fault, now: u64, broken: bool) {
         self.close_all(slot, |conn: &Conn| conn.flight != NONE);
+        self.drop_held(slot);
         let fault = self.users.cause(&self.sessions[slot as usize].user, fault);
         let (ended, window) = self.end_of(&self.sessions[slot as usize], now, Some(fault));
         let session = &mut self.sessions[slot as usize];
@@ -250,8 +251,8 @@ impl<U: Users> Engine<'_, U> {
             // Censored: it would have taken longer than was waited for.
             self.counts.tally.response.record(ended.response_ns);
         }
-        self.leave(window);
-        self.next(slot, now, now + pause, now);
+        self.leave(slot, &ended, window, now);
+        self.next(slot, now, self.common.timeline.after(now, pause), now);
     }
 
     /// The end of a connection, or of what can be done with it. A kept one that ends before the first byte of an answer was closed by the server between
@@ -269,12 +270,8 @@ impl<U: Users> Engine<'_, U> {
         conn.flight = NONE;
         self.close(number);
         self.counts.sessions.reconnected += 1;
-        match self.open(slot) {
-            Ok(number) => self.attach(number, number_of_flight, now),
-            Err(fault) => {
-                self.land(number_of_flight);
-                self.fail(slot, fault, now, true);
-            }
+        if let Err(fault) = self.depart(slot, number_of_flight, now) {
+            self.fail(slot, fault, now, true);
         }
     }
 
@@ -282,14 +279,14 @@ impl<U: Users> Engine<'_, U> {
     pub(super) fn cut(&mut self) {
         let now = now_ns();
         let timeline = &self.common.timeline;
-        let censored = timeline.load_end.saturating_add(GRACE_NS);
+        let censored = |due| timeline.waited(due, timeline.load_end).saturating_add(GRACE_NS);
         for slot in 0..self.sessions.len() {
             if self.sessions[slot].phase == Phase::Works {
-                self.cut_off(slot, now, censored);
+                self.cut_off(slot, now, censored(self.sessions[slot].due));
             }
             let user = &mut self.sessions[slot].user;
             if let Some(due) = self.users.next_due(user).filter(|&due| timeline.measures(due)) {
-                let cut = Ended { response_ns: now.saturating_sub(due), bytes: 0, fault: None };
+                let cut = Ended { response_ns: timeline.waited(due, now), bytes: 0, fault: None };
                 self.users.never_begun(Some(user), &cut);
                 self.counts.tally.response.record(cut.response_ns);
             }
@@ -304,14 +301,15 @@ impl<U: Users> Engine<'_, U> {
             shared.backlog.given_up(due);
             if timeline.measures(due) {
                 self.counts.tally.unfinished += 1;
-                self.counts.tally.response.record(censored.saturating_sub(due));
-                let cut = Ended { response_ns: now.saturating_sub(due), bytes: 0, fault: None };
+                self.counts.tally.response.record(censored(due));
+                let cut = Ended { response_ns: timeline.waited(due, now), bytes: 0, fault: None };
                 self.users.never_begun(None, &cut);
             }
         }
     }
 
-    /// Counts what a session has under way: an open loop will have had it answered when its drain ends, at the earliest.
+    /// Counts what a session has under way: an open loop will have had it answered when its drain ends, at the earliest, which is `censored` after
+    /// it was due.
     fn cut_off(&mut self, slot: usize, now: u64, censored: u64) {
         let silent = self.silent(&self.sessions[slot], now);
         let (cut, window) = self.end_of(&self.sessions[slot], now, None);
@@ -326,7 +324,7 @@ impl<U: Users> Engine<'_, U> {
             }
         } else if window.due {
             tally.unfinished += 1;
-            tally.response.record(censored.saturating_sub(session.due));
+            tally.response.record(censored);
         }
     }
 

@@ -9,13 +9,17 @@
 //! The end of an operation's measured time is its last answer. Its response time counts from the moment at which it was due, its service time from when
 //! its first request was first sent, so that it has no part of the time that connecting took. Lateness is how much later than due the timers were, and
 //! how long an arrival of an open loop waited for a session; what begins at once because its user was late is not in it.
+//!
+//! In turns users come, think, pause and time out by the clock that runs in their driver's turns alone. What is under way when a turn ends takes
+//! the time that it takes; what is then to be sent stands still until the next ([`rest`]).
 
 mod conn;
 mod crowd;
 mod flow;
 mod receive;
+mod rest;
+mod run;
 mod send;
-mod turn;
 mod users;
 
 use std::collections::VecDeque;
@@ -34,6 +38,7 @@ use crate::session::timers::{Due, Timers};
 use crate::session::tls::Tls;
 use crate::tally::Tally;
 use crate::timeline::{Timeline, Tracker};
+use crate::turn_counts::TurnCounts;
 
 use conn::{Conn, Flight};
 use crowd::Census;
@@ -54,6 +59,8 @@ pub(crate) struct Settings {
     pub instances: u32,
     /// Most connections of a session, at least 1.
     pub connections: u8,
+    /// Users of a closed loop think, so that it is not how soon they are served that decides how often they come.
+    pub thinks: bool,
     /// A new user opens connections of their own.
     pub fresh_connections: bool,
     /// An operation has failed once nothing has come of an answer for this long, nanoseconds.
@@ -108,6 +115,10 @@ struct Session<U> {
     /// When the operation was due, and when its first request was first sent; 0: not yet.
     due: u64,
     sent: u64,
+    /// From when on its response time counts: it is due, later by what it stood still for in the turns of others.
+    from: u64,
+    /// When something last came for it, or it was begun.
+    heard: u64,
     /// Bytes that came for it.
     bytes: u64,
 }
@@ -161,6 +172,8 @@ struct Engine<'a, U: Users> {
     /// Requests are gathered, and those that were: connections by number and age.
     gathers: bool,
     outbox: Vec<(u32, u32)>,
+    /// Requests without a connection that wait for the driver's turn.
+    held: VecDeque<u32>,
     age: u32,
     /// Sessions so far.
     begun: u64,
@@ -173,6 +186,8 @@ struct Engine<'a, U: Users> {
     carried: u64,
     tracker: Tracker,
     counts: Counts,
+    /// What was done in turns.
+    turns: Option<TurnCounts<'a>>,
 }
 
 impl<'a, U: Users> Engine<'a, U> {
@@ -209,6 +224,7 @@ impl<'a, U: Users> Engine<'a, U> {
             sealed: Vec::new(),
             gathers: false,
             outbox: Vec::new(),
+            held: VecDeque::new(),
             age: 0,
             begun: 0,
             active: 0,
@@ -217,8 +233,10 @@ impl<'a, U: Users> Engine<'a, U> {
             carried: 0,
             tracker: Tracker::new(common.timeline.clone()),
             counts: Counts { tally: Tally::open(common.spec.record), sessions: SessionCounts::default() },
+            turns: None,
         };
         engine.settle();
+        engine.turns = TurnCounts::of_clients(&common.timeline, engine.sessions.len() as u32);
         Ok(engine)
     }
 
@@ -255,15 +273,28 @@ impl<'a, U: Users> Engine<'a, U> {
 
     /// What was counted, when all is over.
     fn finish(self) -> (Counts, U) {
-        let Self { mut counts, tracker, users, .. } = self;
+        let Self { mut counts, tracker, users, turns, .. } = self;
         counts.tally.cpu = tracker.finish();
+        counts.tally.turns = turns.map(TurnCounts::finish);
         (counts, users)
     }
 }
 
 impl<U> Session<U> {
     const fn new(user: U, phase: Phase) -> Self {
-        Self { user, first: NONE, outstanding: 0, phase, secure: false, failures: 0, due: 0, sent: 0, bytes: 0 }
+        Self {
+            user,
+            first: NONE,
+            outstanding: 0,
+            phase,
+            secure: false,
+            failures: 0,
+            due: 0,
+            sent: 0,
+            from: 0,
+            heard: 0,
+            bytes: 0,
+        }
     }
 }
 

@@ -54,6 +54,7 @@ impl<U: Users> Engine<'_, U> {
             if let Ok(Err(errno)) | Err(errno) = failed {
                 return self.lost(number, fault_of(errno), now);
             }
+            self.sessions[conn.session as usize].heard = now;
             self.connected(number, now);
         } else if flags & OUT != 0 {
             self.flush(number, now);
@@ -68,9 +69,14 @@ impl<U: Users> Engine<'_, U> {
     }
 
     /// A connection is there: TLS begins, or the request goes out.
-    fn connected(&mut self, number: u32, now: u64) {
+    pub(super) fn connected(&mut self, number: u32, now: u64) {
         let Some(conn) = self.conns.get(number) else { return };
         let slot = conn.session;
+        if conn.tls.is_some() && self.common.timeline.rests(now) {
+            return self.outbox.push((number, conn.age));
+        }
+        self.stood(slot, now);
+        let Some(conn) = self.conns.get(number) else { return };
         if let Some(mut secure) = conn.tls.take() {
             conn.stage = Stage::Shaking;
             self.sealed.clear();
@@ -93,14 +99,24 @@ impl<U: Users> Engine<'_, U> {
 
     /// A connection that was read from too fast may be read from again.
     pub(super) fn allowed(&mut self, number: u32, age: u32, now: u64) {
-        if let Some(conn) = self.conns.get(number).filter(|conn| conn.age == age) {
-            conn.timed = false;
-            self.readable(number, now);
+        let Some(conn) = self.conns.get(number).filter(|conn| conn.age == age) else { return };
+        let (slot, flight) = (conn.session, conn.flight);
+        self.stood(slot, now);
+        if let Some(flight) = self.flights.get(flight).filter(|_| self.turns.is_some()) {
+            // What it waited for was no answer.
+            flight.heard_at = now;
         }
+        if let Some(conn) = self.conns.get(number) {
+            conn.timed = false;
+        }
+        self.readable(number, now);
     }
 
     /// Reads what there is, or as much as may be read now.
     fn readable(&mut self, number: u32, now: u64) {
+        if let Some(conn) = self.conns.get(number) {
+            self.sessions[conn.session as usize].heard = now;
+        }
         let most = match self.common.settings.receive_bytes_per_s {
             None => usize::MAX,
             Some(rate) => {
@@ -177,9 +193,10 @@ impl<U: Users> Engine<'_, U> {
     /// server made.
     fn pace(&mut self, number: u32, count: u64, rate: u64, room: u64, now: u64) {
         let ns = |bytes: u64| bytes.saturating_mul(1_000_000_000) / rate.max(1);
+        let timeline = &self.common.timeline;
         if let Some(conn) = self.conns.get(number) {
-            let from = if conn.allowed_at.saturating_add(ns(room)) > now { conn.allowed_at } else { now };
-            conn.allowed_at = from + ns(count);
+            let from = if timeline.after(conn.allowed_at, ns(room)) > now { conn.allowed_at } else { now };
+            conn.allowed_at = timeline.after(from, ns(count));
         }
     }
 
@@ -265,12 +282,17 @@ impl<U: Users> Engine<'_, U> {
         let slot = conn.session;
         let count = bytes.len() as u64;
         self.carried += count;
+        let due = self.sessions[slot as usize].due;
+        let in_window = self.common.timeline.counts_at(due, now);
         let tally = &mut self.counts.tally;
         tally.from_guest_total += count;
-        let in_window = self.common.timeline.measures(now);
         tally.from_guest += if in_window { count } else { 0 };
         // Without a question there is no answer: what a server says before it closes is nobody's.
         let Some(flight) = self.flights.get(conn.flight) else { return Err(BROKEN) };
+        if let Some(turns) = &mut self.turns {
+            turns.mind_others(flight.heard_at, now);
+            turns.carried(due, if in_window { count } else { 0 });
+        }
         flight.heard_at = now;
         flight.came += count;
         if flight.came > U::ANSWER_MAX {

@@ -38,11 +38,16 @@ impl<U: Users> Engine<'_, U> {
         if conn.stage != Stage::Open {
             return;
         }
+        let (slot, age, secure) = (conn.session, conn.age, conn.tls.is_some());
+        let begun = self.flights.peek(conn.flight).is_some_and(|flight| flight.sent > 0);
         // What ends a handshake takes its request along.
-        if self.gathers && self.sealed.is_empty() {
-            return self.outbox.push((number, conn.age));
+        if self.gathers && self.sealed.is_empty() || !begun && self.common.timeline.rests(now) {
+            return self.outbox.push((number, age));
         }
-        if conn.tls.is_some() {
+        if !begun {
+            self.stood(slot, now);
+        }
+        if secure {
             self.seal(number, now);
         } else if let Err(errno) = self.send_plain(number, now) {
             self.lost(number, fault_of(errno), now);
@@ -103,26 +108,33 @@ impl<U: Users> Engine<'_, U> {
         if session.sent == 0 {
             session.sent = now;
         }
-        let in_window = self.common.timeline.measures(now);
+        let in_window = self.common.timeline.counts_at(session.due, now);
+        let counted = if in_window { count } else { 0 };
         self.carried += count;
         let tally = &mut self.counts.tally;
         tally.to_guest_total += count;
-        tally.to_guest += if in_window { count } else { 0 };
+        tally.to_guest += counted;
+        if let Some(turns) = &mut self.turns {
+            turns.carried(session.due, counted);
+        }
         if flight.sent == flight.length {
             self.users.sent(&mut session.user, flight.resent, in_window);
         }
     }
 
-    /// Sends what was gathered while answers were read.
+    /// Sends what was gathered while answers were read, and what could not be sent in the turn of others.
     pub(super) fn send_gathered(&mut self) {
-        let outbox = std::mem::take(&mut self.outbox);
-        for &(number, age) in &outbox {
-            if self.conns.get(number).is_some_and(|conn| conn.age == age) {
-                self.send(number, now_ns());
+        let mut outbox = std::mem::take(&mut self.outbox);
+        for (number, age) in outbox.drain(..) {
+            match self.conns.get(number).filter(|conn| conn.age == age).map(|conn| conn.stage) {
+                Some(Stage::Connecting) => self.connected(number, now_ns()),
+                Some(_) => self.send(number, now_ns()),
+                None => {}
             }
         }
+        // What must wait for the driver's turn has come in anew.
+        outbox.append(&mut self.outbox);
         self.outbox = outbox;
-        self.outbox.clear();
     }
 
     /// The kernel has room again.

@@ -46,7 +46,7 @@ pub(crate) trait Users {
     /// A session begins with a new user, whose number nobody else in the run has.
     fn arrive(&mut self, _user: &mut Self::User, _number: u64) {}
 
-    /// When the next operation of a user is due; `None`: the session ends. `from` is when the operation before ended, or when the session was due,
+    /// When the next operation of a user is due, by the driver's own clock; `None`: the session ends. `from` is when the operation before ended, or when the session was due,
     /// `earliest` the moment before which nothing is begun after a failure.
     fn next(&mut self, user: &mut Self::User, from: u64, earliest: u64) -> Option<u64>;
 
@@ -54,8 +54,10 @@ pub(crate) trait Users {
     fn begin(&mut self, user: &mut Self::User, now: u64, in_window: bool);
 
     /// Writes the next request of the operation into one that is empty, and returns its length in bytes; `None`: there is nothing to ask for, or not
-    /// before one of the `outstanding` requests has been answered. It is called again after each answer.
-    fn ask(&mut self, user: &mut Self::User, outstanding: u16, request: &mut Self::Request, now: u64) -> Option<u64>;
+    /// before one of the `outstanding` requests has been answered. It is called again after each answer. `so_far`: how long the operation has taken,
+    /// nanoseconds.
+    fn ask(&mut self, user: &mut Self::User, outstanding: u16, request: &mut Self::Request, so_far: u64)
+    -> Option<u64>;
 
     /// The bytes of a request from `at` on, as many as there are in one piece; `at` is not its end.
     fn piece<'r>(&'r mut self, request: &'r Self::Request, at: u64) -> &'r [u8];
@@ -92,11 +94,11 @@ pub(crate) trait Users {
     /// When the rest is of no use.
     fn body(&mut self, user: &mut Self::User, request: &mut Self::Request, piece: &[u8]) -> Result<(), Fault>;
 
-    /// Judges an answer that has come in full.
+    /// Judges an answer that has come in full, when the operation has taken `so_far` nanoseconds.
     ///
     /// # Errors
     /// What was wrong with it.
-    fn answered(&mut self, user: &mut Self::User, request: &mut Self::Request, now: u64) -> Result<(), Fault>;
+    fn answered(&mut self, user: &mut Self::User, request: &mut Self::Request, so_far: u64) -> Result<(), Fault>;
 
     /// Counts an operation that was right.
     fn completed(&mut self, user: &mut Self::User, ended: &Ended, window: Window);
@@ -145,7 +147,7 @@ pub(crate) struct Ended {
     pub fault: Option<Fault>,
 }
 
-/// Which moments of an operation lie in the measured window.
+/// Which moments of an operation lie in the measured window. In turns it has ended where it was due.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Window {
     pub due: bool,

@@ -1,4 +1,4 @@
-//! The turns of a thread: it sees what is due and what has come, and waits for the next.
+//! The loop of a thread: it sees what is due and what has come, and waits for the next.
 
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
@@ -29,6 +29,7 @@ impl<U: Users> Engine<'_, U> {
             if self.common.control.stop.load(Ordering::Relaxed) {
                 break;
             }
+            self.send_held();
             self.timers_due(now);
             self.arrivals_due(now);
             if now >= look_at {
@@ -60,15 +61,17 @@ impl<U: Users> Engine<'_, U> {
     /// When something is due.
     fn rests_until(&mut self, now: u64) -> u64 {
         let timeline = &self.common.timeline;
+        if timeline.rests(now) {
+            return timeline.after(now, 0);
+        }
         let arrival = if now < timeline.load_end { self.next_arrival() } else { None };
-        [timeline.steady_start, timeline.steady_end, timeline.load_end]
-            .into_iter()
-            .filter(|&at| at > now)
-            .chain(arrival)
-            .fold(self.timers.next_at(), u64::min)
+        arrival.into_iter().fold(self.timers.next_at().min(self.tracker.until()), u64::min)
     }
 
     fn timers_due(&mut self, now: u64) {
+        if self.common.timeline.rests(now) {
+            return;
+        }
         while let Some((at, due)) = self.timers.pop(now) {
             match due {
                 Due::User(slot) => self.user_due(slot, at),
@@ -78,6 +81,9 @@ impl<U: Users> Engine<'_, U> {
     }
 
     fn arrivals_due(&mut self, now: u64) {
+        if self.common.timeline.rests(now) {
+            return;
+        }
         while let Some(due) = self.next_arrival().filter(|&due| due <= now) {
             self.arrive(due);
         }
@@ -85,7 +91,7 @@ impl<U: Users> Engine<'_, U> {
 
     /// Operations whose connections have been silent for too long have failed.
     fn time_out(&mut self, now: u64, timeout: u64) {
-        let silent = |flight: &&Flight<_>| now.saturating_sub(flight.heard_at) > timeout;
+        let silent = |flight: &&Flight<_>| self.common.timeline.waited(flight.heard_at, now) > timeout;
         let mut late: Vec<u32> =
             self.flights.iter().map(|(_, flight)| flight).filter(silent).map(|flight| flight.session).collect();
         late.sort_unstable();
@@ -96,15 +102,16 @@ impl<U: Users> Engine<'_, U> {
     }
 
     /// Whether there is nothing left to wait for: after the load, what was due in the window is waited for longer than what was not.
-    fn over(&self, now: u64) -> bool {
-        let end = self.common.timeline.load_end;
-        if now < end {
+    fn over(&mut self, now: u64) -> bool {
+        let timeline = &self.common.timeline;
+        if now < timeline.load_end {
             return false;
         }
-        let measured =
-            self.due_active + self.pausing > 0 || self.waiting.iter().any(|&due| self.common.timeline.measures(due));
+        let measured = self.due_active + self.pausing > 0
+            || self.waiting.iter().any(|&due| timeline.measures(due))
+            || self.is_behind(now);
         let grace = if measured { GRACE_NS } else { GRACE_CLOSED_NS };
-        self.active == 0 && !measured || now >= end.saturating_add(grace)
+        self.active == 0 && !measured || now >= timeline.all_over().saturating_add(grace)
     }
 
     /// Something is up with a connection.
