@@ -9,10 +9,11 @@ use crate::Driven;
 use crate::requests::add_types;
 use crate::yields::merge_steps;
 
-/// What all guests came to: work, counts, requests, histograms and samples are added, parts and facts are kept under the guest's
+/// What all guests came to: work, counts, turns, requests, histograms and samples are added, parts and facts are kept under the guest's
 /// number. Metrics are left as the first guest's: the workload makes them anew. `None` without a guest.
 pub fn together(guests: Vec<Driven>) -> Option<Driven> {
     let several = guests.len() > 1;
+    // They all have their turns at the same moments.
     let turns: Vec<TurnsDone> = guests.iter().filter_map(|guest| guest.turns.clone()).collect();
     let all = (1..).zip(guests).map(|(number, guest)| numbered(guest, number, several)).reduce(add)?;
     Some(Driven { turns: TurnsDone::together(&turns), ..all })

@@ -21,11 +21,12 @@ mod view;
 
 use std::sync::{Mutex, PoisonError};
 
-use tare_model::ByteSize;
 use tare_model::Refusal;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
 use tare_model::metric::MetricSpec;
+use tare_model::traits::TurnTraits;
+use tare_model::{ByteSize, Span};
 
 use crate::bundle::BundleKind;
 use crate::entry::{Entry, filled, schema};
@@ -60,6 +61,15 @@ const BUNDLE: BundleKind = BundleKind { name: "social", noun: "social applicatio
 const DISK_BYTES: u64 = 112 << 20;
 /// What a guest writes to it, although it is for reading, bytes: when it was mounted, and when files were read.
 const OVERLAY_BYTES: u64 = 8 << 20;
+/// Turns of many operations. A request that is under way at the end of one mostly has its answer within the gap, and what follows it is asked for in the
+/// next turn. The application's connections to its database and the file store time out, so that guests are not stopped.
+const TURNS: TurnTraits = TurnTraits {
+    turn: Span::from_millis(250),
+    warm_up: Span::ZERO,
+    gap: Span::from_millis(25),
+    renewed: None,
+    freezes: false,
+};
 
 struct Social {
     parameters: Parameters,
@@ -106,6 +116,7 @@ impl Workload for Social {
             several_instances: true,
             repeats: true,
             density: true,
+            turns: Some(TURNS),
             set_up: prime::set_up(&self.parameters, guest.cpus, instances),
             guests: vec![GuestTraits { services: true, ..GuestTraits::of(*guest) }],
             ..Traits::of(*guest)

@@ -37,7 +37,7 @@ pub(super) struct Running {
     drivers: Vec<u64>,
     /// How often users were connected: no two drives have new people of the same names.
     drives: u64,
-    /// What instances had counted when users were connected.
+    /// What instances had counted when users were connected. Between turns nothing is asked of them, so that it need not be read at each.
     before: Vec<Stats>,
     /// By instance, of all drives.
     uploaded: Vec<Uploaded>,

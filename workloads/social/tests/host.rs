@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tare_model::guest::{DataPlace, GuestData, GuestSize};
 use tare_model::load::{LoadModel, Phases};
 use tare_model::sql::{SqlServer, SqlSpec};
+use tare_model::traits::TurnTraits;
 use tare_model::{ByteSize, Span};
 use tare_workload::{
     Data, Driven, DriverSite, Prepared, SameClock, Schedule, ServicesSite, SetupSite, WorkSite, Workload,
@@ -108,6 +109,7 @@ impl Bench {
         &self,
         prepared: &mut dyn Prepared,
         clients: u32,
+        turns: Option<TurnTraits>,
         meddle: impl Fn(&Agent),
     ) -> Result<(Driven, Option<String>), WorkloadError> {
         let phases = Phases {
@@ -116,7 +118,8 @@ impl Bench {
             steady_state: Span::from_millis(6000),
             ramp_down: Span::from_millis(100),
         };
-        let schedule = Schedule { phases, start_at_ns: 0, seed: 7, interval_ns: 100_000_000, turns: None };
+        let turns = turns.map(|turns| common::in_turns(turns, &phases));
+        let schedule = Schedule { phases, start_at_ns: 0, seed: 7, interval_ns: 100_000_000, turns };
         self.at(clients, |site| {
             prepared.connect(site, &schedule)?;
             let mut driven = prepared.drive(site, &schedule)?;
@@ -149,9 +152,9 @@ fn users_of_two_instances_are_served_twice_and_what_they_bring_is_there() {
     let bench = Bench::new(&program, &parameters, 16, 2);
     let mut prepared = bench.at(16, |site| bench.workload.prepare(site)).unwrap();
     assert_eq!(sql(&bench.agent, "social2", "SELECT count(*) FROM person"), "2500");
-    // Another load in the same instances, as a search for one offers it.
-    for clients in [16, 10] {
-        let (driven, wrong) = bench.drive(&mut *prepared, clients, |_| ()).unwrap();
+    // Another load in the same instances, as a search for one offers it; and one in turns.
+    for (clients, turns) in [(16, None), (10, bench.workload.traits(&SIZE, 2).turns)] {
+        let (driven, wrong) = bench.drive(&mut *prepared, clients, turns, |_| ()).unwrap();
         println!("{:#?}\n{:#?}", driven.measurement.metrics, driven.measurement.counts);
         println!("{:#?}\n{:#?}", driven.facts, driven.flags);
         for one in &driven.measurement.requests {
@@ -184,7 +187,7 @@ fn what_is_lost_or_changed_behind_the_application_makes_a_trial_invalid() {
     let bench = Bench::new(&program, &parameters, 12, 1);
     let mut prepared = bench.at(12, |site| bench.workload.prepare(site)).unwrap();
     let (_, wrong) = bench
-        .drive(&mut *prepared, 12, |agent| {
+        .drive(&mut *prepared, 12, None, |agent| {
             sql(agent, "social1", "DELETE FROM person_socialevent WHERE socialeventid = 1");
         })
         .unwrap();
@@ -217,7 +220,7 @@ fn an_instance_that_hangs_makes_a_trial_invalid_by_what_its_users_saw() {
         std::thread::sleep(std::time::Duration::from_secs(4));
         rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
     });
-    let (_, wrong) = bench.drive(&mut *prepared, 8, |_| ()).unwrap();
+    let (_, wrong) = bench.drive(&mut *prepared, 8, None, |_| ()).unwrap();
     hang.join().unwrap();
     let wrong = wrong.expect("nobody was answered any more");
     assert!(wrong.contains("had a wrong answer or none") && wrong.contains("ask instance 1"), "{wrong}");
@@ -239,7 +242,7 @@ fn an_instance_that_is_killed_is_reported_as_a_lost_guest() {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
     };
-    let error = bench.drive(&mut *prepared, 8, kill).unwrap_err();
+    let error = bench.drive(&mut *prepared, 8, None, kill).unwrap_err();
     assert!(error.guest_lost() && error.to_string().contains("instance 1"), "{error}");
     // What it could not remove lies where it goes with the run.
     let left = std::fs::read_dir(Path::new(&bench.services.path).join("instances")).unwrap().flatten();

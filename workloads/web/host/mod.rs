@@ -32,6 +32,7 @@ use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
 use tare_model::load::LoadModel;
 use tare_model::metric::MetricSpec;
+use tare_model::traits::TurnTraits;
 use tare_model::{ByteSize, Span};
 
 use crate::bundle::BundleKind;
@@ -89,6 +90,15 @@ const fn entry(name: &'static str, summary: &'static str, make: Make, normalise:
 
 /// Usual time of a trial, beside its guests' start, in which the server starts, its pages are checked, and all is taken down; seen on a small host that was quiet.
 const SET_UP: Span = Span::from_secs(3);
+/// Turns of many pages at the rates of the sites. A page that is under way at the end of one mostly comes within the gap, and its further files in the
+/// next turn. A server's sessions and connections time out, so that guests are not stopped.
+const TURNS: TurnTraits = TurnTraits {
+    turn: Span::from_millis(250),
+    warm_up: Span::ZERO,
+    gap: Span::from_millis(25),
+    renewed: None,
+    freezes: false,
+};
 
 struct Web {
     parameters: Parameters,
@@ -153,7 +163,10 @@ impl Workload for Web {
     fn traits(&self, guest: &GuestSize, _: u32) -> Traits {
         // A server of the user's own asks the backend of one trial.
         let repeats = self.parameters.url.is_none();
-        Traits { several_guests: true, repeats, set_up: SET_UP, ..Traits::of(*guest) }
+        // Nor is it known when that closes connections. Downloads that are read slowly take minutes, and between turns a server sends what buffers hold of them.
+        let lasting = self.tables.files.downloads.is_some() && self.parameters.receive_rate.0.is_some();
+        let turns = (repeats && !lasting).then_some(TURNS);
+        Traits { several_guests: true, repeats, set_up: SET_UP, turns, ..Traits::of(*guest) }
     }
 
     fn fits(&self, guest: &GuestSize, _: u32) -> Result<(), FieldError> {

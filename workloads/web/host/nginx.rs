@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::start::{TLS_SESSION_S, TLS_SESSIONS};
+use super::start::{KEEP_ALIVE_S, TLS_SESSION_S, TLS_SESSIONS};
 
 /// Sessions that a megabyte of nginx's cache holds, as its documentation says.
 const SESSIONS_A_MEGABYTE: u32 = 4000;
@@ -69,7 +69,7 @@ pub(super) fn file(of: &Settings<'_>) -> String {
          {temporary}\
          \x20   sendfile on;\n\
          \x20   tcp_nopush on;\n\
-         \x20   keepalive_timeout 300s;\n\
+         \x20   keepalive_timeout {KEEP_ALIVE_S}s;\n\
          \x20   keepalive_requests 1000000;\n\
          \x20   types {{ image/gif gif; image/jpeg jpg; application/octet-stream bin; }}\n\
          \x20   upstream tomcat {{ server {tomcat}; keepalive {KEPT}; }}\n\

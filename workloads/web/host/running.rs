@@ -35,7 +35,7 @@ pub(super) struct Running {
     /// Numbers of the connected drivers.
     pub drivers: Vec<u64>,
     pub done: Option<WebDone>,
-    /// Length of all phases, seconds.
+    /// Length of all phases, seconds; in turns they pass only while the drivers have theirs, and the servers rest otherwise.
     pub wall_s: f64,
     /// Whether it is driven again after it was verified.
     pub stays: bool,
@@ -69,7 +69,7 @@ impl Running {
         })
     }
 
-    /// What the server counted; a server of the user's own may not tell it.
+    /// What the server counted, between turns as well, in which nothing is asked of it; a server of the user's own may not tell it.
     fn stats(&self, site: &WorkSite<'_>) -> Result<Result<Stats, String>, WorkloadError> {
         let Some(&plain) = self.started.targets.first() else { return Err(WorkloadError::NotConnected) };
         Ok(match fetch(site.client, site.timeout, plain, "/tare/stats")? {

@@ -27,6 +27,8 @@ use crate::{Failure, WorkSite, WorkloadError, unprivileged};
 const PORTS: (u16, u16) = (8080, 8443);
 /// Where Tomcat listens behind an nginx, on the guest's loopback.
 const INNER_PORT: u16 = 8081;
+/// How long a connection may be idle, seconds: users think for 150 s at most, by a clock that in turns runs a twelfth of the time or more.
+pub(super) const KEEP_ALIVE_S: u32 = 3600;
 /// Sessions that a server keeps for TLS to be resumed, as published.
 pub(super) const TLS_SESSIONS: u32 = 37_917;
 /// For how long, seconds, as published.
@@ -348,6 +350,7 @@ impl Command<'_> {
         add("--backend-connections", parameters.backend_connections.to_string());
         add("--session-timeout", parameters.session_timeout.ns.div_ceil(1_000_000_000).to_string());
         add("--connections", self.connections(parameters).to_string());
+        add("--keep-alive", KEEP_ALIVE_S.to_string());
         if self.tls && !self.in_front {
             add("--tls-port", PORTS.1.to_string());
             add("--certificate", format!("{folder}/certificate.pem"));

@@ -8,6 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tare_model::guest::{DataPlace, GuestSize};
 use tare_model::load::{LoadModel, Phases};
+use tare_model::traits::TurnTraits;
 use tare_model::{ByteSize, Span};
 use tare_wire::{ExecSpec, Reply, Request};
 use tare_workload::{
@@ -69,13 +70,24 @@ fn drive(
     prepared: &mut dyn Prepared,
     steady_ms: u64,
 ) -> Result<(Driven, Option<String>), WorkloadError> {
+    drive_as(site, prepared, steady_ms, None)
+}
+
+/// The same where the arm may take turns with two others.
+fn drive_as(
+    site: &WorkSite<'_>,
+    prepared: &mut dyn Prepared,
+    steady_ms: u64,
+    turns: Option<TurnTraits>,
+) -> Result<(Driven, Option<String>), WorkloadError> {
     let phases = Phases {
         warm_up: Span::from_millis(1000),
         ramp_up: Span::from_millis(200),
         steady_state: Span::from_millis(steady_ms),
         ramp_down: Span::from_millis(100),
     };
-    let schedule = Schedule { phases, start_at_ns: 0, seed: 7, interval_ns: 100_000_000, turns: None };
+    let turns = turns.map(|turns| common::in_turns(turns, &phases));
+    let schedule = Schedule { phases, start_at_ns: 0, seed: 7, interval_ns: 100_000_000, turns };
     common::drive(site, prepared, &schedule)
 }
 
@@ -124,6 +136,37 @@ fn served(site: &str, parameters: Value) -> Option<Driven> {
     assert!(driven.measurement.counts["backend_requests"] >= requests / 3, "{:?}", driven.measurement.counts);
     assert!(driven.flags.iter().any(|flag| flag.kind == "few-requests"), "{:?}", driven.flags);
     Some(driven)
+}
+
+#[test]
+fn a_bank_is_driven_in_turns_and_its_rates_are_those_of_its_own_time() {
+    let Some(program) = needed() else { return };
+    let (agent, hasty) = (Agent::start(&program), Hasty::new());
+    let workload = hasty.workload("banking", json!({}));
+    let data = hasty.data(&agent, &*workload);
+    let drivers = [DriverSite { client: agent.link(), clock: &SameClock }];
+    let site = work_site(&agent, &drivers, Some(&data));
+    let mut prepared = workload.prepare(&site).unwrap();
+    let (driven, wrong) = drive_as(&site, &mut *prepared, 3000, workload.traits(&SIZE, 1).turns).unwrap();
+    println!("{:#?}\n{:#?}\n{:#?}", driven.measurement.metrics, driven.measurement.counts, driven.facts);
+    assert_eq!((wrong, driven.invalid.clone()), (None, None));
+    let driven = workload.combine(vec![driven]).unwrap();
+    assert!((driven.measured_s() - 3.0).abs() < 1e-9, "{}", driven.measured_s());
+    let metrics = &driven.measurement.metrics;
+    assert!((metrics["pages_per_s"] * 3.0 - driven.work).abs() < 1e-6 && driven.work > 30.0, "{metrics:?}");
+    assert_eq!(driven.turns.unwrap().counts.iter().map(|turn| turn.operations).sum::<u64>() as f64, driven.work);
+    assert_eq!(driven.measurement.counts["requests sent again after a kept connection was closed"], 0);
+}
+
+#[test]
+fn turns_are_for_pages_and_not_for_downloads_that_take_minutes_or_a_server_that_exists() {
+    let turns = |site: &str, parameters: Value| {
+        (registry::find(site).unwrap().make)(&parameters, &EIGHT).unwrap().traits(&SIZE, 1).turns
+    };
+    assert!(turns("web-banking", json!({})).is_some_and(|turns| !turns.freezes));
+    assert!(turns("web-support", json!({})).is_none());
+    assert!(turns("web-support", json!({"receive-rate": "unlimited"})).is_some());
+    assert!(turns("web-banking", json!({"url": "http://127.0.0.1:80"})).is_none());
 }
 
 #[test]

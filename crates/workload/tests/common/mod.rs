@@ -3,10 +3,13 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tare_model::guest::{DataPlace, GuestData, GuestSize};
-use tare_model::load::LoadModel;
+use tare_model::load::{LoadModel, Phases};
+use tare_model::traits::TurnTraits;
+use tare_model::turns::{TurnSpec, Turns, Waiting};
 use tare_wire::Link;
 use tare_workload::{Driven, DriverSite, Prepared, SameClock, Schedule, SetupSite, WorkSite, Workload, WorkloadError};
 
@@ -129,6 +132,12 @@ pub fn work_site<'a>(
         commands: None,
         services: None,
     }
+}
+
+/// The turns of one of three arms, of which the others do nothing.
+pub fn in_turns(TurnTraits { turn, warm_up, gap, .. }: TurnTraits, phases: &Phases) -> Arc<Turns> {
+    let spec = TurnSpec { turn, warm_up, gap, waiting: Waiting::Idle };
+    Arc::new(Turns { spec, arms: 3, places: (0..spec.rounds(phases)).map(|round| round % 3).collect() })
 }
 
 /// One drive, and what was wrong with it.

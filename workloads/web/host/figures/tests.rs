@@ -102,3 +102,18 @@ fn a_guest_without_a_request_is_invalid_and_one_without_web_figures_is_none() {
     assert!(driven.invalid.unwrap().contains("no page"));
     assert_eq!(of_guest(Vec::new(), 1), None);
 }
+
+#[test]
+fn guests_that_have_their_turns_together_have_their_rates_over_the_time_of_one() {
+    use tare_model::turns::{TurnCount, TurnsDone};
+    let count = |operations| TurnCount { operations, measured_ns: 250_000_000, ..TurnCount::default() };
+    let of = |requests: u64| {
+        let turns = TurnsDone { measured_ns: 500_000_000, counts: vec![count(requests); 2], overran: 1 };
+        let (result, web) = driver(requests);
+        of_guest(vec![(DriveResult { turns: Some(turns), ..result }, web)], 8).unwrap().0
+    };
+    let all = combine(vec![of(100), of(300), of(200)]).unwrap();
+    close(&all, "pages_per_s", 1200.0 / 0.5);
+    let turns = all.turns.unwrap();
+    assert_eq!((turns.counts[0].operations, turns.measured_ns, turns.overran), (600, 500_000_000, 1));
+}

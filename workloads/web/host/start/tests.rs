@@ -42,6 +42,7 @@ fn the_server_is_started_as_the_reference_says() {
         ("--backend", "198.18.0.1:4000"),
         ("--session-timeout", "900"),
         ("--connections", "25000"),
+        ("--keep-alive", "3600"),
     ] {
         assert_eq!(value(&plain, name), Some(expected), "{plain:?}");
     }

@@ -31,8 +31,8 @@ import tare.social.files.TemporaryFolder;
 final class Server implements AutoCloseable {
     /** Static files do not change while the application runs, milliseconds. */
     private static final long FRESH_MS = 3_600_000;
-    /** A user thinks for 25 s at most. */
-    private static final int KEEP_ALIVE_S = 300;
+    /** A user thinks for 25 s at most, by a clock that may run a twelfth of the time: where drivers take turns. */
+    private static final int KEEP_ALIVE_S = 900;
     /** Of users at one time, at most; further ones wait to be accepted. */
     private static final int CONNECTIONS = 20_000;
     /** What is read at a time, bytes: a request. */
