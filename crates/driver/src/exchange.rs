@@ -14,7 +14,7 @@ use crate::connections::{self, Common, DriverThread};
 use crate::control::Armed;
 use crate::course::{Course, Drive, first_target};
 use crate::crr::TcpCrr;
-use crate::link::{self, Link};
+use crate::link::{self, Bulk, Link};
 use crate::null::Null;
 use crate::payload::Payload;
 use crate::server::Server;
@@ -60,13 +60,15 @@ impl Drives for SocketDrive {
                 _ => Some(spec.targets[index as usize % spec.targets.len()]),
             };
             let link = link::connect((spec, self), index, target, left, &mut granted)?;
-            if let Some(fd) = link.fd().filter(|_| granted.is_empty()) {
+            let bulk = if let Link::Bulk(bulk) = &link { Some(&bulk.fd) } else { None };
+            if let Some(fd) = link.fd().or(bulk).filter(|_| granted.is_empty()) {
                 granted = sockopt::granted(fd.as_fd(), !matches!(link, Link::Udp(_)));
             }
             links.push(link);
         }
         let windows = |huge: bool| {
-            let lies = |link: &&Link| matches!(link, Link::Bulk { window: Some(window), .. } if window.huge || !huge);
+            let lies =
+                |link: &&Link| matches!(link, Link::Bulk(Bulk { window: Some(window), .. }) if window.huge || !huge);
             links.iter().filter(lies).count() as u64
         };
         granted.extend(sockopt::windows(windows(false), windows(true)));
@@ -159,15 +161,14 @@ fn work((spec, kind): (&DriveSpec, SocketDrive), link: &Link, thread: &DriverThr
             let (target, options, breaker) = (*target, &spec.socket, thread.breaker);
             thread.offer(TcpCrr { target, options, payload: payload(), breaker })
         }
-        (
-            Link::Bulk { fd, to_guest, window },
-            SocketDrive::Stream { method, receive, chunk_bytes, window_bytes, .. },
-        ) => {
+        (Link::Bulk(bulk), SocketDrive::Stream { direction, method, receive, chunk_bytes, window_bytes }) => {
             let send = SendSettings { method, chunk_bytes, window_bytes };
-            let (to_guest, window) = (*to_guest, window.as_ref());
-            stream::run(Stream { fd, to_guest, send, window, receive, _armed: armed }, &thread.worker)
+            let (index, within) = (thread.worker.index, (CONNECT_TIMEOUT, Some(thread.breaker)));
+            let target = spec.targets[index as usize % spec.targets.len()];
+            let open = || Bulk::open(target, &spec.socket, (direction, &send), index, within);
+            stream::run(&Stream { thread, send, receive, open: &open }, bulk)
         }
-        (Link::Null | Link::Bulk { .. }, _) => thread.offer(Null),
+        (Link::Null | Link::Bulk(_), _) => thread.offer(Null),
     }
 }
 

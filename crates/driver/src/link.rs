@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-use tare_model::drive::{Direction, DriveSpec, Exchange, SocketDrive};
+use tare_model::drive::{Direction, DriveSpec, Exchange, SocketDrive, SocketOptions};
 
 use crate::bulk::{SendSettings, Window};
+use crate::control::Breaker;
 use crate::protocol::{Hello, Purpose};
 use crate::{DriverError, sockopt, tcp, udp};
 
@@ -17,15 +18,24 @@ pub(crate) enum Link {
     Tcp(OwnedFd),
     Udp(OwnedFd),
     Crr(SocketAddr),
-    Bulk { fd: OwnedFd, to_guest: bool, window: Option<Window> },
+    Bulk(Bulk),
+}
+
+/// A connection for bulk data.
+#[derive(Debug)]
+pub(crate) struct Bulk {
+    pub fd: OwnedFd,
+    pub to_guest: bool,
+    /// What is sent from.
+    pub window: Option<Window>,
 }
 
 impl Link {
-    /// The socket, where it has one that the supervisor may cut.
+    /// The socket, where it has one for all of the run.
     pub const fn fd(&self) -> Option<&OwnedFd> {
         match self {
-            Self::Tcp(fd) | Self::Udp(fd) | Self::Bulk { fd, .. } => Some(fd),
-            Self::Null | Self::Crr(_) => None,
+            Self::Tcp(fd) | Self::Udp(fd) => Some(fd),
+            Self::Null | Self::Crr(_) | Self::Bulk(_) => None,
         }
     }
 }
@@ -44,7 +54,7 @@ pub(crate) fn connect(
             let hello = |purpose| Hello { purpose, request_bytes, response_bytes, connection: index };
             match exchange {
                 Exchange::TcpRr => {
-                    tcp::connect(target, &spec.socket, true, &hello(Purpose::TcpRr), timeout).map(Link::Tcp)
+                    tcp::connect(target, &spec.socket, true, &hello(Purpose::TcpRr), (timeout, None)).map(Link::Tcp)
                 }
                 Exchange::UdpRr => {
                     let loss_timeout = Duration::from_nanos(spec.loss_timeout_ns);
@@ -52,7 +62,7 @@ pub(crate) fn connect(
                 }
                 // Its connections are made during the run; this one only asks whether the server fits.
                 Exchange::TcpCrr => {
-                    let fd = tcp::connect(target, &spec.socket, true, &hello(Purpose::TcpCrr), timeout)?;
+                    let fd = tcp::connect(target, &spec.socket, true, &hello(Purpose::TcpCrr), (timeout, None))?;
                     if granted.is_empty() {
                         *granted = sockopt::granted(fd.as_fd(), true);
                     }
@@ -61,19 +71,32 @@ pub(crate) fn connect(
             }
         }
         SocketDrive::Stream { direction, method, chunk_bytes, window_bytes, .. } => {
-            let to_guest = match direction {
-                Direction::Receive => true,
-                Direction::Send => false,
-                Direction::Both => index.is_multiple_of(2),
-            };
-            let purpose = if to_guest { Purpose::BulkToGuest } else { Purpose::BulkFromGuest };
-            let hello = Hello { purpose, request_bytes: 0, response_bytes: 0, connection: index };
-            let fd = tcp::connect(target, &spec.socket, false, &hello, timeout)?;
-            let settings = SendSettings { method, chunk_bytes, window_bytes };
-            let window = if to_guest { Window::new(&settings) } else { Ok(None) };
-            let window = window.map_err(DriverError::resource("make the file to send"))?;
-            Ok(Link::Bulk { fd, to_guest, window })
+            let send = SendSettings { method, chunk_bytes, window_bytes };
+            Bulk::open(target, &spec.socket, (direction, &send), index, (timeout, None)).map(Link::Bulk)
         }
         SocketDrive::Null => Ok(Link::Null),
+    }
+}
+
+impl Bulk {
+    /// Opens the `index`-th one; the supervisor of a run may cut that.
+    pub fn open(
+        target: SocketAddr,
+        options: &SocketOptions,
+        (direction, send): (Direction, &SendSettings),
+        index: u32,
+        within: (Duration, Option<&Breaker>),
+    ) -> Result<Self, DriverError> {
+        let to_guest = match direction {
+            Direction::Receive => true,
+            Direction::Send => false,
+            Direction::Both => index.is_multiple_of(2),
+        };
+        let purpose = if to_guest { Purpose::BulkToGuest } else { Purpose::BulkFromGuest };
+        let hello = Hello { purpose, request_bytes: 0, response_bytes: 0, connection: index };
+        let fd = tcp::connect(target, options, false, &hello, within)?;
+        let window = if to_guest { Window::new(send) } else { Ok(None) };
+        let window = window.map_err(DriverError::resource("make the file to send"))?;
+        Ok(Self { fd, to_guest, window })
     }
 }

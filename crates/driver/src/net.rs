@@ -37,25 +37,40 @@ pub(crate) fn connect_tcp(
     nodelay: bool,
     timeout: Duration,
 ) -> Result<OwnedFd, DriverError> {
-    let fd = tcp_socket(&target).map_err(DriverError::resource("open a socket"))?;
-    settings::apply(fd.as_fd(), options, true, nodelay)?;
-    let failed = |source: Errno| DriverError::Connect { target, source: source.into() };
-    rustix::io::ioctl_fionbio(&fd, true).map_err(failed)?;
-    match connect(&fd, &target) {
-        Ok(()) => {}
-        Err(Errno::INPROGRESS | Errno::INTR) => finish_connect(&fd, timeout).map_err(failed)?,
-        Err(errno) => return Err(failed(errno)),
-    }
-    rustix::io::ioctl_fionbio(&fd, false).map_err(failed)?;
+    let fd = tcp_socket_for(&target, options, nodelay)?;
+    connect_within(fd.as_fd(), target, timeout)?;
     Ok(fd)
 }
 
-fn finish_connect(fd: &OwnedFd, timeout: Duration) -> Result<(), Errno> {
+/// A TCP socket with its settings, not yet connected.
+pub(crate) fn tcp_socket_for(
+    peer: &SocketAddr,
+    options: &SocketOptions,
+    nodelay: bool,
+) -> Result<OwnedFd, DriverError> {
+    let fd = tcp_socket(peer).map_err(DriverError::resource("open a socket"))?;
+    settings::apply(fd.as_fd(), options, true, nodelay)?;
+    Ok(fd)
+}
+
+/// Connects a socket, or gives up in time.
+pub(crate) fn connect_within(fd: BorrowedFd<'_>, target: SocketAddr, timeout: Duration) -> Result<(), DriverError> {
+    let failed = |source: Errno| DriverError::Connect { target, source: source.into() };
+    rustix::io::ioctl_fionbio(fd, true).map_err(failed)?;
+    match connect(fd, &target) {
+        Ok(()) => {}
+        Err(Errno::INPROGRESS | Errno::INTR) => finish_connect(fd, timeout).map_err(failed)?,
+        Err(errno) => return Err(failed(errno)),
+    }
+    rustix::io::ioctl_fionbio(fd, false).map_err(failed)
+}
+
+fn finish_connect(fd: BorrowedFd<'_>, timeout: Duration) -> Result<(), Errno> {
     let deadline = clock::now_ns() + timeout.as_nanos() as u64;
     loop {
         let left = deadline.saturating_sub(clock::now_ns());
         let wait = Timespec { tv_sec: (left / 1_000_000_000) as i64, tv_nsec: (left % 1_000_000_000) as i64 };
-        match poll(&mut [PollFd::new(fd, PollFlags::OUT)], Some(&wait)) {
+        match poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::OUT)], Some(&wait)) {
             Ok(0) => return Err(Errno::TIMEDOUT),
             Ok(_) => return sockopt::socket_error(fd)?,
             Err(Errno::INTR) => {}

@@ -27,23 +27,28 @@ impl Sizes {
     }
 }
 
-/// Hears a driver's first words and answers them. `None` when the driver wants something else, which it
-/// tells its user.
-pub(crate) fn welcome(fd: BorrowedFd<'_>, reply: &Reply) -> Result<Option<Hello>, String> {
+/// Hears a driver's first words.
+pub(crate) fn hear(fd: BorrowedFd<'_>) -> Result<Hello, String> {
     net::receive_timeout(fd, Some(HELLO_TIMEOUT)).map_err(reason_of)?;
     let mut hello = [0; HELLO_LEN];
     let got = net::receive_full(fd, &mut hello, Wait::Block)
         .map_err(|errno| format!("no hello from a driver: {}", reason_of(errno)))?;
     let hello = Hello::decode(&hello[..got]).ok_or_else(|| "something that is no driver connected".to_owned())?;
-    net::send_full(fd, &reply.encode(), SendFlags::empty()).map_err(reason_of)?;
     net::receive_timeout(fd, None).map_err(reason_of)?;
-    Ok(reply.fits(&hello).then_some(hello))
+    Ok(hello)
+}
+
+/// Answers them. A driver that wants something else tells its user.
+pub(crate) fn answer(fd: BorrowedFd<'_>, reply: &Reply) -> Result<(), String> {
+    net::send_full(fd, &reply.encode(), SendFlags::empty()).map_err(reason_of)
 }
 
 /// Serves one connection until the driver closes it.
 pub(crate) fn serve(shared: &Shared, fd: &OwnedFd, sizes: Sizes) -> Result<(), String> {
     let fd = fd.as_fd();
-    if welcome(fd, &sizes.reply(Purpose::TcpRr, 0))?.is_none() {
+    let (hello, reply) = (hear(fd)?, sizes.reply(Purpose::TcpRr, 0));
+    answer(fd, &reply)?;
+    if !reply.fits(&hello) {
         return Ok(());
     }
     let mut request = vec![0; sizes.request as usize];

@@ -10,12 +10,12 @@ use crate::clock::now_ns;
 use crate::error::reason_of;
 use crate::net;
 use crate::protocol::{GO, Purpose, Reply, closing};
-use crate::serve_rr::welcome;
+use crate::serve_rr::{answer, hear};
 use crate::server::Shared;
 use crate::stream::stop_requested;
 
 /// How often a sending server looks whether it has been asked to stop; a look costs a system call.
-const LOOK_NS: u64 = 2_000_000;
+const LOOK_NS: u64 = 1_000_000;
 
 /// Serves one stream to its end.
 pub(crate) fn serve(
@@ -26,13 +26,27 @@ pub(crate) fn serve(
 ) -> Result<(), String> {
     let fd = fd.as_fd();
     let reply = Reply { serves: Purpose::BulkToGuest, request_bytes: 0, response_bytes: 0, port: 0 };
-    let Some(hello) = welcome(fd, &reply)? else { return Ok(()) };
-    if hello.purpose == Purpose::BulkFromGuest { give(shared, fd, settings) } else { take(shared, fd, receive) }
+    let hello = hear(fd)?;
+    if !reply.fits(&hello) {
+        return answer(fd, &reply);
+    }
+    // What takes a while is done before the answer: after it the driver's turn may begin at once.
+    if hello.purpose == Purpose::BulkToGuest {
+        let sink = Sink::new(receive);
+        answer(fd, &reply)?;
+        return take(shared, fd, sink);
+    }
+    let window = Window::new(settings).map_err(|e| format!("cannot make the file to send: {e}"))?;
+    if let Some(window) = &window {
+        shared.tally.window(window.huge);
+    }
+    let source = Source::new(settings, window.as_ref());
+    answer(fd, &reply)?;
+    give(shared, fd, source)
 }
 
 /// Receives until the driver ends the stream, then tells it how much came.
-fn take(shared: &Shared, fd: BorrowedFd<'_>, receive: ReceiveMethod) -> Result<(), String> {
-    let mut sink = Sink::new(receive);
+fn take(shared: &Shared, fd: BorrowedFd<'_>, mut sink: Sink) -> Result<(), String> {
     let mut received = 0;
     let ended = loop {
         match sink.receive(fd) {
@@ -46,12 +60,7 @@ fn take(shared: &Shared, fd: BorrowedFd<'_>, receive: ReceiveMethod) -> Result<(
 }
 
 /// Sends from the driver's word to start until its word to stop, then tells it how much that was.
-fn give(shared: &Shared, fd: BorrowedFd<'_>, settings: &SendSettings) -> Result<(), String> {
-    let window = Window::new(settings).map_err(|e| format!("cannot make the file to send: {e}"))?;
-    if let Some(window) = &window {
-        shared.tally.window(window.huge);
-    }
-    let mut source = Source::new(settings, window.as_ref());
+fn give(shared: &Shared, fd: BorrowedFd<'_>, mut source: Source<'_>) -> Result<(), String> {
     let mut word = [0; 1];
     match net::receive(fd, &mut word, Wait::Block).map_err(reason_of)? {
         0 => return Ok(()),

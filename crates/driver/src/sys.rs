@@ -36,6 +36,16 @@ pub(crate) unsafe fn shutdown_raw(fd: RawFd) {
     let _ = rustix::net::shutdown(fd, rustix::net::Shutdown::Both);
 }
 
+/// Bytes that were handed to a TCP socket and that the other end's kernel has not yet acknowledged (SIOCOUTQ; tcp(7)).
+pub(crate) fn unacknowledged(fd: BorrowedFd<'_>) -> std::io::Result<u64> {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: the descriptor is open while it is borrowed, and the pointer is to a writable int of our own.
+    match unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) } {
+        0 => Ok(u64::try_from(bytes).unwrap_or(0)),
+        _ => Err(std::io::Error::last_os_error()),
+    }
+}
+
 /// Bytes of a huge page on x86-64 and on aarch64 with pages of 4 KiB.
 pub(crate) const HUGE_PAGE: usize = 2 << 20;
 

@@ -6,23 +6,29 @@ use std::time::Duration;
 
 use tare_model::drive::SocketOptions;
 
-use crate::control::Armed;
+use crate::control::{Armed, Breaker};
 use crate::error::Failure;
 use crate::operation::{Done, Operation};
 use crate::payload::Payload;
 use crate::protocol::{Hello, introduce};
 use crate::{DriverError, net};
 
-/// Opens a connection, with or without Nagle's delay, and sees a server of ours answer on it.
+/// Opens a connection, with or without Nagle's delay, and sees a server of ours answer on it. The supervisor of a run may cut that.
 pub(crate) fn connect(
     target: SocketAddr,
     options: &SocketOptions,
     no_delay: bool,
     hello: &Hello,
-    timeout: Duration,
+    (timeout, breaker): (Duration, Option<&Breaker>),
 ) -> Result<OwnedFd, DriverError> {
-    let fd = net::connect_tcp(target, options, no_delay, timeout)?;
+    let fd = net::tcp_socket_for(&target, options, no_delay)?;
+    let armed = match breaker {
+        Some(breaker) => Some(breaker.guard(fd.as_fd()).ok_or(DriverError::Cancelled)?),
+        None => None,
+    };
+    net::connect_within(fd.as_fd(), target, timeout)?;
     introduce(fd.as_fd(), target, hello)?;
+    drop(armed);
     Ok(fd)
 }
 

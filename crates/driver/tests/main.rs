@@ -25,6 +25,7 @@ mod store;
 mod store_flow;
 mod streams;
 mod truth;
+mod turns;
 #[path = "../../../workloads/web/tests/agent.rs"]
 mod web;
 #[path = "../../../workloads/web/tests/stall.rs"]

@@ -5,16 +5,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tare_model::drive::{Direction, DriveResult, ReceiveMethod, SendMethod, SocketDrive, SocketOptions, SocketServer};
 use tare_model::field::FieldError;
+use tare_model::guest::GuestSize;
 use tare_model::load::LoadModel;
 use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::packed::Packed;
+use tare_model::traits::TurnTraits;
 use tare_model::{ByteSize, Span};
 use tare_wire::ServeReport;
 
 use crate::entry::{Entry, filled, read, schema};
 use crate::site::Drive;
 use crate::yields::{add_server, from_result};
-use crate::{Driven, Prepared, Schedule, UnitOfWork, WorkSite, Workload, WorkloadError};
+use crate::{Driven, Prepared, Schedule, Traits, UnitOfWork, WorkSite, Workload, WorkloadError};
 
 /// The registry's line.
 pub const ENTRY: Entry = Entry {
@@ -24,7 +26,7 @@ pub const ENTRY: Entry = Entry {
     make: |parameters, load| {
         let parameters = checked(parameters)?;
         check_load(&parameters, load)?;
-        Ok(Box::new(Stream(parameters)))
+        Ok(Box::new(Stream { parameters, streams: load.connections() }))
     },
     normalise: |parameters| filled(checked(parameters)?),
     view: None,
@@ -95,16 +97,34 @@ fn check_load(parameters: &Parameters, load: &LoadModel) -> Result<(), FieldErro
     }
 }
 
-struct Stream(Parameters);
+struct Stream {
+    parameters: Parameters,
+    streams: u32,
+}
 
 impl Stream {
+    /// Each turn has new connections. A stream that runs alone takes about 1 ms to flush its socket buffers and 2 ms to open the next connection,
+    /// of which the file that is sent takes 1 ms a MiB.
+    fn turns(&self) -> TurnTraits {
+        let Parameters { method, window, .. } = &self.parameters;
+        let file_mib = if *method == SendMethod::Sendfile { window.0.div_ceil(1 << 20) } else { 0 };
+        let gap_ms = 2 + u64::from(self.streams).saturating_mul(1 + file_mib);
+        TurnTraits {
+            turn: Span::from_millis(gap_ms.saturating_mul(10)),
+            warm_up: Span::ZERO,
+            gap: Span::from_millis(gap_ms),
+            renewed: Some("connections and buffers"),
+            freezes: true,
+        }
+    }
+
     // `checked` bounds all sizes to 1 GiB.
     fn bytes(size: ByteSize) -> u32 {
         u32::try_from(size.0).unwrap_or(u32::MAX)
     }
 
     fn socket(&self) -> SocketOptions {
-        SocketOptions { buffer_bytes: self.0.buffer.map(Self::bytes), congestion_control: None }
+        SocketOptions { buffer_bytes: self.parameters.buffer.map(Self::bytes), congestion_control: None }
     }
 }
 
@@ -112,7 +132,7 @@ impl Workload for Stream {
     fn metrics(&self) -> Vec<MetricSpec> {
         let rate = |id: &str, label: &str| MetricSpec::new(id, label, Unit::BitsPerSecond, Better::Higher);
         let mut metrics = vec![rate("throughput_bits_per_s", "throughput").primary()];
-        if self.0.direction == Direction::Both {
+        if self.parameters.direction == Direction::Both {
             metrics.push(rate("to_guest_bits_per_s", "throughput to the guest"));
             metrics.push(rate("from_guest_bits_per_s", "throughput from the guest"));
         }
@@ -123,8 +143,12 @@ impl Workload for Stream {
         UnitOfWork::Byte
     }
 
+    fn traits(&self, guest: &GuestSize, _: u32) -> Traits {
+        Traits { turns: Some(self.turns()), ..Traits::of(*guest) }
+    }
+
     fn prepare(&self, site: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {
-        let Parameters { direction, method, receive, chunk, window, .. } = self.0;
+        let Parameters { direction, method, receive, chunk, window, .. } = self.parameters;
         let (chunk_bytes, window_bytes) = (Self::bytes(chunk), Self::bytes(window));
         let spec = SocketServer::Stream { method, receive, chunk_bytes, window_bytes, socket: self.socket() };
         let (server, address) = site.serve(&spec)?;
@@ -222,6 +246,20 @@ mod tests {
         let one = LoadModel::Closed { clients: 1, think_time: Span::ZERO };
         assert!(refusal(&json!({}), &OPEN).help.unwrap().contains("closed"));
         assert_eq!(refusal(&json!({"direction": "both"}), &one).path, ["direction"]);
+    }
+
+    #[test]
+    fn turns_are_long_against_what_it_takes_to_renew_the_connections_of_all_streams() {
+        let turns = |parameters: &Value, clients| {
+            let load = LoadModel::Closed { clients, think_time: Span::ZERO };
+            let workload = (ENTRY.make)(parameters, &load).ok().unwrap();
+            let turns = workload.traits(&tare_model::traits::ANY_SIZE, 1).turns.unwrap();
+            (turns.turn, turns.gap)
+        };
+        let ms = Span::from_millis;
+        assert_eq!(turns(&json!({}), 1), (ms(40), ms(4)));
+        assert_eq!(turns(&json!({"method": "write", "window": "64MiB"}), 4), (ms(60), ms(6)));
+        assert_eq!(turns(&json!({"window": "64MiB"}), 2), (ms(1320), ms(132)));
     }
 
     #[test]
