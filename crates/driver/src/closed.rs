@@ -21,8 +21,8 @@ pub(crate) fn run<O: Operation>(mut operation: O, worker: &Worker<'_>, think_ns:
     let mut answered = 0;
     while !stop.load(Ordering::Relaxed) && pace.begin() {
         let outcome = operation.perform();
-        let (now, stage) = pace.end();
-        let took = (now - pace.started).saturating_sub(operation.untimed_ns());
+        let (now, stage) = pace.end(operation.rested_ns());
+        let took = (now - pace.started).saturating_sub(operation.untimed_ns() + pace.rested);
         match outcome {
             Ok(done) => {
                 if done == Done::Answered {
@@ -64,6 +64,8 @@ struct Pace<'a> {
     began: Stage,
     /// When the stage ends in which the operation began.
     until: u64,
+    /// Part of the operation's time in which it paused because it was the turn of others, nanoseconds.
+    rested: u64,
     /// Whether the operation may begin in another turn than the last one.
     fresh: bool,
     warming: bool,
@@ -76,7 +78,7 @@ impl<'a> Pace<'a> {
         let started = now_ns();
         let (began, warming) = (tracker.at(started), timeline.warm_end > timeline.start);
         let turns = TurnCounts::of(timeline);
-        Self { worker, tracker, turns, started, began, until: 0, fresh: true, warming }
+        Self { worker, tracker, turns, started, began, until: 0, rested: 0, fresh: true, warming }
     }
 
     /// An operation begins, in the driver's turn; false if the run shall stop.
@@ -107,8 +109,9 @@ impl<'a> Pace<'a> {
 
     /// The operation has ended: when, and in which stage.
     #[inline]
-    fn end(&mut self) -> (u64, Stage) {
+    fn end(&mut self, rested: u64) -> (u64, Stage) {
         let now = now_ns();
+        self.rested = rested;
         (now, self.tracker.at(now))
     }
 
@@ -126,8 +129,10 @@ impl<'a> Pace<'a> {
         if now >= self.until {
             self.fresh = true;
             if let Some(turns) = &mut self.turns {
-                turns.crossed((self.started, self.began), 0, now);
-                turns.mind_others(self.started, now);
+                turns.crossed((self.started, self.began), self.rested, now);
+                if self.rested == 0 {
+                    turns.mind_others(self.started, now);
+                }
             }
         }
         if stage == Stage::Over {

@@ -103,7 +103,7 @@ pub(crate) fn run<O: Operation>(mut operation: O, worker: &Worker<'_>, shared: &
                 }
                 if due {
                     let took = answered(&operation, (timeline.waited(intended, sent), sent, now), &mut tally);
-                    turns.iter_mut().for_each(|turns| turns.open(intended, took, (sent, now)));
+                    turns.iter_mut().for_each(|turns| turns.open(intended, took, (sent, now), operation.rested_ns()));
                 }
             }
             Ok(Done::Lost) => lost(due, timeline.waited(intended, sent) + (now - sent), &mut tally),
@@ -137,7 +137,7 @@ fn in_turn(now: u64, tracker: &mut Tracker, stop: &AtomicBool) -> u64 {
 #[inline]
 fn answered<O: Operation>(operation: &O, (waited, sent, now): (u64, u64, u64), tally: &mut Tally) -> u64 {
     // Never before it was sent: what is not timed was spent after that.
-    let service = now.saturating_sub(operation.untimed_ns()).saturating_sub(sent);
+    let service = now.saturating_sub(operation.untimed_ns() + operation.rested_ns()).saturating_sub(sent);
     tally.answered_after(waited, service);
     waited + service
 }

@@ -25,6 +25,12 @@ pub(crate) trait Operation {
         0
     }
 
+    /// Part of the last one's time in which it paused because it was the turn of others, nanoseconds.
+    #[inline]
+    fn rested_ns(&self) -> u64 {
+        0
+    }
+
     /// How long the client thinks now if it thinks for `mean_ns` on average.
     #[inline]
     fn think_ns(&mut self, mean_ns: u64) -> u64 {

@@ -49,11 +49,14 @@ impl<'a> TurnCounts<'a> {
         }
     }
 
-    /// One more arrival of an open loop, which was due at a moment in a measured part, with its response time and when it was sent and answered.
-    pub fn open(&mut self, due: u64, took: u64, (sent, answered): (u64, u64)) {
+    /// One more arrival of an open loop, which was due at a moment in a measured part, with its response time and when it was sent and answered;
+    /// for so long of that it paused until its next turn.
+    pub fn open(&mut self, due: u64, took: u64, (sent, answered): (u64, u64), rested: u64) {
         self.begins(due);
         self.add(took);
-        self.mind_others(sent, answered);
+        if rested == 0 {
+            self.mind_others(sent, answered);
+        }
     }
 
     /// Bytes that were carried for an operation that counts and was due at a moment.
@@ -115,8 +118,9 @@ mod tests {
     use tare_model::load::Phases;
     use tare_model::turns::{TurnSpec, Turns, Waiting};
 
-    /// Operations of one length after another, as a closed loop performs them: (operations, time in which they were done).
-    fn counted(takes: u64) -> (u64, u64, u32) {
+    /// Operations of one length after another, as a closed loop performs them: (operations, time in which they were done, overran). What an
+    /// operation has left at the end of a turn it does at once, or else in the next turn.
+    fn counted(takes: u64, at_once: bool) -> (u64, u64, u32) {
         let span = |ns| Span { ns };
         let spec = TurnSpec { turn: span(1_000), warm_up: span(100), gap: span(50), waiting: Waiting::Idle };
         let turns = Turns { spec, arms: 2, places: (0..40).map(|round| round % 2).collect() };
@@ -133,13 +137,16 @@ mod tests {
                 continue;
             }
             counts.begins(started);
-            let now = started + takes;
+            let now = if at_once { started + takes } else { timeline.after(started, takes) };
+            let rested = (now - started).saturating_sub(takes);
             if timeline.counts(began, timeline.stage_at(now).0) {
                 counts.add(takes);
             }
             if now >= until {
-                counts.crossed((started, began), 0, now);
-                counts.mind_others(started, now);
+                counts.crossed((started, began), rested, now);
+                if rested == 0 {
+                    counts.mind_others(started, now);
+                }
             }
             started = now;
         }
@@ -150,10 +157,14 @@ mod tests {
     #[test]
     fn operations_over_time_is_the_time_of_one_however_long_it_is_against_a_turn() {
         for takes in [1, 7, 30, 99, 333, 640, 905, 1_333, 2_718, 4_001] {
-            let (operations, measured_ns, _) = counted(takes);
+            let (operations, measured_ns, _) = counted(takes, true);
             assert_eq!(operations * takes, measured_ns, "{takes} ns each");
+            let (operations, measured_ns, overran) = counted(takes, false);
+            // The last of them is cut off.
+            assert!((operations * takes).abs_diff(measured_ns) < takes, "{takes} ns each, in turns alone");
+            assert_eq!(overran, 0);
         }
-        assert_eq!(counted(30).2, 0, "the gap is long enough for them");
-        assert!(counted(333).2 > 0, "and is not for these");
+        assert_eq!(counted(30, true).2, 0, "the gap is long enough for them");
+        assert!(counted(333, true).2 > 0, "and is not for these");
     }
 }

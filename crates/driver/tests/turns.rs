@@ -6,10 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use crate::common::noting::Noting;
 use crate::common::*;
 use tare_driver::clock::now_ns;
 use tare_driver::protocol::{HELLO_LEN, Purpose, Reply};
-use tare_model::drive::{Direction, DriveResult, DriveSpec, ReceiveMethod, SendMethod, SocketDrive};
+use tare_model::drive::{Direction, DriveResult, DriveSpec, Exchange, ReceiveMethod, SendMethod, SocketDrive};
+use tare_model::load::Arrivals;
 use tare_model::turns::Turns;
 
 fn stream(direction: Direction, method: SendMethod, receive: ReceiveMethod) -> SocketDrive {
@@ -30,12 +32,12 @@ fn adds_up(result: &DriveResult, turns: &Turns) {
 
 #[test]
 fn streams_in_turns_have_a_connection_for_each_and_count_to_the_byte() {
-    let load_phases = phases(20, 0, 100, 0);
+    let load_phases = phases(60, 0, 180, 0);
     for direction in [Direction::Receive, Direction::Send, Direction::Both] {
         for method in [SendMethod::Write, SendMethod::Sendfile] {
             for receive in [ReceiveMethod::Read, ReceiveMethod::Truncate] {
                 let what = format!("{direction:?} {method:?} {receive:?}");
-                let turns = two_arms(20, 4, &load_phases);
+                let turns = two_arms(60, 16, &load_phases);
                 let servers = [(); 2].map(|()| serve_stream(method, receive));
                 let arm = |arm: usize| DriveSpec {
                     turns: Some(turns[arm].clone()),
@@ -88,13 +90,44 @@ fn a_stream_carries_as_much_in_the_time_of_its_turns_as_without_them() {
     }
 }
 
+#[test]
+fn requests_are_sent_in_turns_alone_and_take_as_long_as_without_them() {
+    let load_phases = steady(300);
+    let task = || rr(Exchange::TcpRr, 64, 64);
+    for load in [closed(2), open(2_000.0, Arrivals::Poisson, 2)] {
+        let server = serve_rr(Exchange::TcpRr, 64, 64);
+        let noting = [(); 2].map(|()| Noting::before(server.addr, now_ns, b""));
+        let alone = run(&spec(task(), noting[0].address, load, load_phases)).unwrap();
+        let turns = two_arms(20, 3, &load_phases);
+        let arm = |arm: usize| DriveSpec {
+            turns: Some(turns[arm].clone()),
+            ..spec(task(), noting[arm].address, load, load_phases)
+        };
+        let (start, results) = run_in_turns([arm(0), arm(1)]);
+        let mut answered = alone.answered_total;
+        for ((result, turns), noting) in results.iter().zip(&turns).zip(&noting) {
+            assert_eq!(errors(result), 0);
+            let done = result.turns.as_ref().unwrap();
+            assert!(noting.late(turns, start) <= done.overran);
+            let counted: u64 = done.counts.iter().map(|count| count.operations).sum();
+            // In an open loop what was due in a turn is counted there, answered or not.
+            assert!(counted.abs_diff(result.operations) <= result.unfinished + result.lost);
+            let ratio = result.operations as f64 / result.measured_s() / (alone.operations as f64 / alone.measured_s());
+            assert!((0.2..5.0).contains(&ratio), "{load:?}: {ratio}");
+            answered += result.answered_total;
+        }
+        let report = server.stop();
+        assert_eq!(report.bytes_in, answered * 64, "every request was answered and counted");
+    }
+}
+
 /// When bytes arrived on each connection, in the order in which they were opened.
-type Arrivals = Arc<Mutex<Vec<Vec<u64>>>>;
+type Seen = Arc<Mutex<Vec<Vec<u64>>>>;
 
 /// A server that notes when bytes come, and takes so long until it gives their count.
-fn observer(closes_after: Duration) -> (SocketAddr, Arrivals) {
+fn observer(closes_after: Duration) -> (SocketAddr, Seen) {
     let listener = TcpListener::bind((LOOPBACK, 0)).unwrap();
-    let (address, seen) = (listener.local_addr().unwrap(), Arrivals::default());
+    let (address, seen) = (listener.local_addr().unwrap(), Seen::default());
     let arrivals = Arc::clone(&seen);
     thread::spawn(move || {
         for (number, connection) in listener.incoming().map_while(Result::ok).enumerate() {
@@ -139,7 +172,7 @@ fn observed(closes_after: Duration) -> (u64, [(DriveResult, Turns, Vec<Vec<u64>>
     let [one, other] = results;
     let [(_, here), (_, there)] = servers;
     let [first, second] = turns;
-    let noted = |arrivals: Arrivals| arrivals.lock().unwrap().clone();
+    let noted = |arrivals: Seen| arrivals.lock().unwrap().clone();
     (start, [(one, first, noted(here)), (other, second, noted(there))])
 }
 

@@ -142,6 +142,21 @@ impl Schedule {
     pub fn total(&self) -> Duration {
         self.turns.as_ref().map_or_else(|| self.phases.total(), |turns| turns.total()).duration()
     }
+
+    /// The stretches of steady state where the first phase, or the first round of turns, starts at a moment: all of it, or what of it
+    /// passes in each turn. Start and end of each, nanoseconds.
+    pub fn stretches(&self, start_ns: u64) -> Vec<(u64, u64)> {
+        let from = self.phases.steady_offset_ns();
+        let to = from.saturating_add(self.phases.steady_state.ns);
+        let Some(turns) = &self.turns else {
+            return vec![(start_ns.saturating_add(from), start_ns.saturating_add(to))];
+        };
+        let turn = turns.spec.turn.ns;
+        let windows = turns.windows(start_ns).zip((0..).map(|index: u64| index.saturating_mul(turn)));
+        let own =
+            windows.map(|((began, _), first)| (began, from.saturating_sub(first), to.saturating_sub(first).min(turn)));
+        own.filter(|(_, from, to)| from < to).map(|(began, from, to)| (began + from, began + to)).collect()
+    }
 }
 
 /// What a workload adds to the schedule for its driver.
@@ -402,6 +417,7 @@ fn seed_of(seed: u64, guest: u32, driver: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tare_model::turns::{TurnSpec, Waiting};
 
     #[test]
     fn a_guest_is_lost_when_its_agent_or_its_application_is_gone_and_not_when_the_client_is() {
@@ -409,6 +425,21 @@ mod tests {
         assert!(gone("guest").guest_lost() && !gone("client").guest_lost());
         assert!(!WorkSite::unexpected("guest", "look at a command").guest_lost());
         assert!(!WorkloadError::NotConnected.guest_lost());
+    }
+
+    #[test]
+    fn steady_state_is_one_stretch_or_one_in_each_turn_that_has_a_part_of_it() {
+        let ms = Span::from_millis;
+        let phases = Phases { warm_up: ms(10), ..Phases::measuring(ms(35)) };
+        let mut schedule = Schedule { phases, start_at_ns: 0, seed: 0, interval_ns: 1, turns: None };
+        let stretches = |schedule: &Schedule| {
+            let all = schedule.stretches(ms(1000).ns);
+            all.into_iter().map(|(from, to)| (from / 1_000_000, to / 1_000_000)).collect::<Vec<_>>()
+        };
+        assert_eq!(stretches(&schedule), [(1010, 1045)]);
+        let spec = TurnSpec { turn: ms(20), warm_up: ms(0), gap: ms(5), waiting: Waiting::Idle };
+        schedule.turns = Some(Arc::new(Turns { spec, arms: 2, places: vec![1, 0, 1] }));
+        assert_eq!(stretches(&schedule), [(1035, 1045), (1050, 1070), (1125, 1130)]);
     }
 
     #[test]

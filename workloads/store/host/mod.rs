@@ -21,6 +21,7 @@ use tare_model::Refusal;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
 use tare_model::metric::MetricSpec;
+use tare_model::traits::TurnTraits;
 use tare_model::{ByteSize, Span};
 
 use crate::entry::{Entry, filled, schema};
@@ -58,6 +59,20 @@ struct Store {
 }
 
 impl Store {
+    /// Orders take milliseconds, the more clients are at work at once the longer. A server of the user's own serves one arm at a time,
+    /// and one that is killed is busy with that while others have their turns.
+    fn turns(&self, guest: &GuestSize) -> Option<TurnTraits> {
+        let gap_ms = (5 * u64::from(self.clients) / u64::from(guest.cpus).max(1)).max(20);
+        (self.parameters.url.is_none() && self.parameters.kill_after.is_none()).then_some(TurnTraits {
+            turn: Span::from_millis(10 * gap_ms),
+            warm_up: Span::ZERO,
+            gap: Span::from_millis(gap_ms),
+            renewed: None,
+            // Transactions and connections time out.
+            freezes: false,
+        })
+    }
+
     /// Which PostgreSQL of this host is started.
     fn postgres(&self) -> &str {
         self.parameters.postgres.as_deref().unwrap_or(installation::EMBEDDED)
@@ -85,7 +100,7 @@ impl Workload for Store {
     fn traits(&self, guest: &GuestSize, _: u32) -> Traits {
         // A server of the user's own is left as it was found, which guests that come and go would not do.
         let repeats = self.parameters.url.is_none();
-        Traits { several_guests: true, repeats, set_up: SET_UP, ..Traits::of(*guest) }
+        Traits { several_guests: true, repeats, set_up: SET_UP, turns: self.turns(guest), ..Traits::of(*guest) }
     }
 
     fn fits(&self, guest: &GuestSize, _: u32) -> Result<(), FieldError> {

@@ -92,13 +92,16 @@ impl Running {
         })
     }
 
-    /// Watches the server over the window, or kills it in its midst.
-    fn beside(&self, site: &WorkSite<'_>, window_ns: (u64, u64), stop: &AtomicBool) -> Beside {
+    /// Watches the server over steady state, or kills it in its midst.
+    fn beside(&self, site: &WorkSite<'_>, stretches: &[(u64, u64)], stop: &AtomicBool) -> Beside {
         match self.parameters.kill_after {
-            Some(after) => Beside::Killed(self.kill(site, window_ns.0 + after.ns, stop)),
+            Some(after) => {
+                let begins = stretches.first().map_or(0, |stretch| stretch.0);
+                Beside::Killed(self.kill(site, begins + after.ns, stop))
+            }
             None => {
                 let ready = &self.ready;
-                Beside::Watched(Box::new(watch(ready.asked(site), &ready.own, ready.major, window_ns, stop)))
+                Beside::Watched(Box::new(watch(ready.asked(site), &ready.own, ready.major, stretches, stop)))
             }
         }
     }
@@ -238,11 +241,10 @@ impl Prepared for Running {
     fn drive(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<Driven, WorkloadError> {
         let drivers = std::mem::take(&mut self.drivers);
         let start_ns = if schedule.start_at_ns == 0 { monotonic_ns() } else { schedule.start_at_ns };
-        let from_ns = start_ns + schedule.phases.steady_offset_ns();
-        let window_ns = (from_ns, from_ns + schedule.phases.steady_state.ns);
+        let stretches = schedule.stretches(start_ns);
         let stop = AtomicBool::new(false);
         let (results, beside) = std::thread::scope(|scope| {
-            let beside = scope.spawn(|| self.beside(site, window_ns, &stop));
+            let beside = scope.spawn(|| self.beside(site, &stretches, &stop));
             let results = site.drive_all(drivers, schedule, Duration::ZERO);
             stop.store(true, Ordering::Relaxed);
             (results, beside.join())

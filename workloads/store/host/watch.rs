@@ -2,6 +2,7 @@
 //!
 //! One more connection looks five times a second at what each client's process is doing, and tells in parts of a few seconds;
 //! the counters are read at the window's ends. Ten looks a second at 40 clients took 0.4 % of one CPU, so five take half of that.
+//! Where arms take turns nothing is asked of the server in the turns of others.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,6 +17,8 @@ use crate::clock::{monotonic_ns, wait_until};
 
 /// Longest part, after which it is seen whether there is still something to watch.
 const PART: Duration = Duration::from_secs(5);
+/// From one look to the next.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Longest that the server may take beyond a part.
 const LATE: Duration = Duration::from_secs(20);
 /// Most kinds of waiting that are counted by name.
@@ -50,6 +53,9 @@ struct Counters {
 pub(super) struct Watched {
     from: Option<Counters>,
     to: Option<Counters>,
+    /// Stretches of steady state, together, and from the start of the first to the end of the last, seconds.
+    steady_s: f64,
+    all_s: f64,
     /// How often a client's process was seen doing what.
     doing: BTreeMap<String, u64>,
     /// Why there is not all.
@@ -76,17 +82,20 @@ fn counters(major: u32) -> String {
     )
 }
 
-/// The statement that looks for so long at what clients' processes are doing. Each look is a transaction of its own, so that
+/// The statement that looks at what clients' processes are doing, and ends after so long. Each look is a transaction of its own, so that
 /// no row version is kept alive for it; the sums are kept in a setting of the session, so that nothing is written.
-fn looking(span: Duration) -> String {
+fn looking(part: &Part) -> String {
+    let seconds: Vec<String> = part.looks.iter().map(|look| format!("{:.3}", look.as_secs_f64())).collect();
     format!(
         "DO $$
 DECLARE
-    done timestamptz := clock_timestamp() + interval '{} milliseconds';
+    began timestamptz := clock_timestamp();
     seen jsonb := '{{}}';
+    look double precision;
     one record;
 BEGIN
-    LOOP
+    FOREACH look IN ARRAY '{{{}}}'::double precision[] LOOP
+        PERFORM pg_sleep(greatest(0.0, look - extract(epoch FROM clock_timestamp() - began)));
         FOR one IN
             SELECT coalesce(wait_event_type || ' ' || wait_event, 'running') AS doing, count(*) AS processes
             FROM pg_stat_activity
@@ -96,36 +105,67 @@ BEGIN
             seen := seen || jsonb_build_object(one.doing, coalesce((seen ->> one.doing)::bigint, 0) + one.processes);
         END LOOP;
         COMMIT;
-        EXIT WHEN clock_timestamp() >= done;
-        PERFORM pg_sleep(least(0.2, greatest(0.0, extract(epoch FROM done - clock_timestamp()))));
     END LOOP;
+    PERFORM pg_sleep(greatest(0.0, {:.3} - extract(epoch FROM clock_timestamp() - began)));
     PERFORM set_config('tare.seen', seen::text, false);
 END
 $$",
-        span.as_millis()
+        seconds.join(", "),
+        part.lasts.as_secs_f64()
     )
 }
 
-/// Watches from one moment of the controller's clock to another, or until `stop` is set.
+/// What is watched with one connection: when it begins, for how long, and when it looks, from its beginning.
+#[derive(Debug, PartialEq)]
+struct Part {
+    begins_ns: u64,
+    lasts: Duration,
+    looks: Vec<Duration>,
+}
+
+impl Part {
+    /// The next one after a moment: all stretches that end in time, or as much of the first as there is time for. `None` where too
+    /// little is left.
+    fn next(now_ns: u64, stretches: &[(u64, u64)]) -> Option<Self> {
+        let left =
+            stretches.iter().map(|&(from, to)| (from.max(now_ns), to)).filter(|(from, to)| from + 1_000_000 <= *to);
+        let (begins_ns, first_ends) = left.clone().next()?;
+        let most = begins_ns + PART.as_nanos() as u64;
+        let ends = left.clone().map(|(_, to)| to).take_while(|to| *to <= most).last();
+        let ends_ns = ends.unwrap_or_else(|| first_ends.min(most));
+        let every = LOOK_EVERY.as_nanos() as u64;
+        let looks = left.take_while(|(from, _)| *from < ends_ns).flat_map(|(from, to)| {
+            let looks = ((to - from).min(every) / 2..to.min(ends_ns) - from).step_by(every as usize);
+            looks.map(move |look| Duration::from_nanos(from + look - begins_ns))
+        });
+        Some(Self { begins_ns, lasts: Duration::from_nanos(ends_ns - begins_ns), looks: looks.collect() })
+    }
+}
+
+/// Watches over some stretches of the controller's clock, or until `stop` is set.
 pub(super) fn watch(
     asked: Asked<'_>,
     server: &SqlServer,
     major: u32,
-    window_ns: (u64, u64),
+    stretches: &[(u64, u64)],
     stop: &AtomicBool,
 ) -> Watched {
-    let mut watched = Watched::default();
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let all = stretches.last().zip(stretches.first()).map_or(0, |(last, first)| last.1 - first.0);
+    let mut watched = Watched {
+        steady_s: seconds(stretches.iter().map(|(from, to)| to - from).sum()),
+        all_s: seconds(all),
+        ..Watched::default()
+    };
     let counters = counters(major);
-    wait_until(window_ns.0, stop);
-    while !stop.load(Ordering::Relaxed) {
-        let left = Duration::from_nanos(window_ns.1.saturating_sub(monotonic_ns()));
-        if left < Duration::from_millis(1) {
+    while let Some(part) = Part::next(monotonic_ns(), stretches) {
+        wait_until(part.begins_ns, stop);
+        if stop.load(Ordering::Relaxed) {
             break;
         }
-        let span = left.min(PART);
-        let looking = looking(span);
+        let looking = looking(&part);
         let statements = [counters.as_str(), &looking, "SELECT current_setting('tare.seen')", &counters];
-        match asked.try_sql(server, &statements, span + LATE) {
+        match asked.try_sql(server, &statements, part.lasts + LATE) {
             Ok(Ok(rows)) => watched.take(&rows),
             Ok(Err(failure)) => watched.why_not = Some(failure.message),
             Err(error) => watched.why_not = Some(error.to_string()),
@@ -174,7 +214,7 @@ impl Watched {
     }
 
     /// Adds counts and facts to what the drivers reported. Counters belong to the moments when they were read; they are scaled to
-    /// the whole window, at the same rate.
+    /// all of steady state, at the same rate, and to what of its turns was measured: between them the server has nothing to do.
     pub fn tell(&self, driven: &mut Driven) {
         if let Some(why) = &self.why_not {
             driven.facts.insert("server: not watched to the end".to_owned(), why.clone());
@@ -197,12 +237,12 @@ impl Watched {
             ("server: deadlocks", to.deadlocks - from.deadlocks),
         ];
         for (name, grown) in counts {
-            let over_window = grown.max(0.0) * window_s / seconds;
+            let over_window = grown.max(0.0) * (self.all_s / seconds) * (window_s / self.steady_s);
             driven.measurement.counts.insert(name.to_owned(), over_window.round() as u64);
         }
         let checkpoints = (to.checkpoints - from.checkpoints).max(0.0) as u64;
         driven.measurement.counts.insert(CHECKPOINTS.to_owned(), checkpoints);
-        driven.facts.insert("server: counters read over".to_owned(), format!("{seconds:.2} s of {window_s:.2} s"));
+        driven.facts.insert("server: counters read over".to_owned(), format!("{seconds:.2} s of {:.2} s", self.all_s));
     }
 
     /// Where the time of the clients' processes went.
@@ -239,6 +279,7 @@ mod tests {
     use super::*;
     use crate::yields::tests::result;
     use crate::yields::{UnitOfWork, from_result};
+    use tare_model::drive::DriveResult;
 
     fn rows(cells: &[&str]) -> SqlRows {
         let row = cells.iter().map(|&cell| Some(cell.to_owned())).collect();
@@ -251,7 +292,7 @@ mod tests {
 
     #[test]
     fn counters_are_scaled_to_the_window_at_the_rate_at_which_they_were_read() {
-        let mut watched = Watched::default();
+        let mut watched = Watched { steady_s: 1.0, all_s: 1.0, ..Watched::default() };
         let first = part(
             ["100.0", "1000", "0", "0", "10", "1", "0", "0", "0"],
             r#"{"running": 6, "IO WALSync": 2}"#,
@@ -272,6 +313,30 @@ mod tests {
         let seen = |state: &str| counts[&format!("{PROCESSES}{state}")];
         let states = ["running, or ready to", "IO WALSync", "waiting for the client's next statement"];
         assert_eq!(states.map(seen), [7, 2, 1]);
+        // In turns, of which other arms had as many: all that the server did was for this arm.
+        let turns = tare_model::turns::TurnsDone { measured_ns: 250_000_000, ..Default::default() };
+        let mut in_turns = from_result(DriveResult { turns: Some(turns), ..result(10) }, UnitOfWork::Operation);
+        Watched { steady_s: 0.25, all_s: 0.5, ..watched }.tell(&mut in_turns);
+        assert_eq!(in_turns.measurement.counts[WAL_BYTES], 2000);
+    }
+
+    #[test]
+    fn the_server_is_looked_at_in_the_turns_of_its_arm_and_a_part_ends_with_one() {
+        let ms = |ms: u64| ms * 1_000_000;
+        let part = |now, stretches: &[(u64, u64)]| {
+            let stretches: Vec<_> = stretches.iter().map(|&(from, to)| (ms(from), ms(to))).collect();
+            let part = Part::next(ms(now), &stretches)?;
+            let looks: Vec<u128> = part.looks.iter().map(Duration::as_millis).collect();
+            Some((part.begins_ns / 1_000_000, part.lasts.as_millis(), looks))
+        };
+        assert_eq!(part(0, &[(1000, 1450)]), Some((1000, 450, vec![100, 300])));
+        assert_eq!(part(1449, &[(1000, 1450)]), Some((1449, 1, vec![0])));
+        assert_eq!(part(1450, &[(1000, 1450)]), None);
+        let (_, lasts, looks) = part(0, &[(1000, 9000)]).unwrap();
+        assert_eq!((lasts, looks.len()), (5000, 25));
+        let turns = [(1000, 1200), (1400, 1600), (5700, 5900), (6500, 6700)];
+        assert_eq!(part(500, &turns), Some((1000, 4900, vec![100, 500, 4800])));
+        assert_eq!(part(5950, &turns), Some((6500, 200, vec![100])));
     }
 
     #[test]

@@ -8,11 +8,13 @@ use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::common::{closed, open, phases, run, spec, steady};
+use crate::common::noting::Noting;
+use crate::common::{closed, open, phases, run, run_in_turns, spec, steady, two_arms};
 use cutter::Cutter;
 use tare_driver::pg::Connection;
 use tare_driver::store::spec::{StoreCount, StoreCounts, StoreDone, StoreDrive, StoreLoad, StoreSize, StoreStatements};
 use tare_driver::{DriverError, drive, store};
+use tare_model::Span;
 use tare_model::drive::{DriveInterval, DriveResult, DriveSpec};
 use tare_model::load::{Arrivals, LoadModel, Phases};
 use tare_model::sql::SqlServer;
@@ -126,6 +128,43 @@ fn what_clients_saw_committed_is_in_the_database() {
             .any(|(attempt, steady_ms)| orders_agree(address, statements, from + 100_000 * attempt as u64, steady_ms));
         assert!(enough, "fewer than 60 orders were answered within 20 s");
     }
+}
+
+#[test]
+fn orders_are_placed_in_turns_alone_and_their_pauses_pass_in_them() {
+    let Some(postgres) = filled(&[], SIZE) else { return };
+    let address = postgres.address();
+    let before = count(address, &StoreDone::default());
+    let load_phases = phases(60, 0, 600, 0);
+    let turns = two_arms(60, 15, &load_phases);
+    // Sent when a connection is closed.
+    let goodbye = b"X\0\0\0\x04";
+    let noting = [(); 2].map(|()| Noting::before(address, tare_driver::clock::now_ns, goodbye));
+    // Users that think on a clock of their own, and such that never do.
+    let loads = [LoadModel::Closed { clients: 4, think_time: Span::from_millis(10) }, closed(3)];
+    let arm = |arm: usize| {
+        let spec = orders(noting[arm].address, loads[arm], load_phases, |drive| {
+            drive.new_user_from = 1 + 1_000_000 * arm as u64;
+        });
+        DriveSpec { turns: Some(turns[arm].clone()), ..spec }
+    };
+    let (start, results) = run_in_turns([arm(0), arm(1)]);
+    let mut all = StoreDone::default();
+    for ((result, turns), noting) in results.iter().zip(&turns).zip(&noting) {
+        assert_eq!(result.errors, []);
+        let in_turns = result.turns.as_ref().unwrap();
+        let counted: u64 = in_turns.counts.iter().map(|count| count.operations).sum();
+        assert_eq!((counted, result.response.count()), (result.operations, result.operations));
+        assert_eq!(in_turns.counts[0].operations, 0, "the warm-up is not measured");
+        // A turn of the warm-up may overrun, too, which does not count.
+        assert!(noting.late(turns, start) <= in_turns.overran + 1);
+        let one = done(result);
+        assert!(one.orders + one.rolled_back_total >= result.operations);
+        let purchases = result.steps.iter().filter(|step| step.name == "purchase: commit");
+        assert_eq!(purchases.map(|step| step.times.count()).sum::<u64>(), result.operations);
+        all.add(&one);
+    }
+    agree(address, &before, &all);
 }
 
 /// Offers orders for `steady_ms` and checks that the database holds just what the clients saw committed; whether there

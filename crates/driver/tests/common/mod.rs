@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "two of the programs use a part of it")]
 
 pub mod cutter;
+pub mod noting;
 pub mod postgres;
 #[path = "../../../../workloads/social/tests/application.rs"]
 pub mod social;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::store::spec::StoreDone;
@@ -116,7 +116,7 @@ impl<'a> Client<'a> {
         }
         self.laps.lap(Step::ReadPrices);
         let cart = Cart { customer, items: self.plan.items(), net_cents };
-        let mut buyer = Buyer { stop: &self.worker.control.stop, pauses: &mut self.pauses, done: &mut self.done };
+        let mut buyer = Buyer { worker: self.worker, pauses: &mut self.pauses, done: &mut self.done };
         let bought = buyer.buy(desk, &cart, &mut self.laps)?;
         self.last = (bought == Bought::Short, desk.answered - answered);
         match bought {
@@ -215,7 +215,7 @@ impl<'a> Client<'a> {
 
 /// Buys until it is done, or fails by more than a deadlock.
 struct Buyer<'a> {
-    stop: &'a AtomicBool,
+    worker: &'a Worker<'a>,
     pauses: &'a mut Dice,
     done: &'a mut StoreDone,
 }
@@ -236,10 +236,13 @@ impl Buyer<'_> {
                 return Err(error);
             }
             self.done.deadlock_retries += 1;
-            let pause = self.pauses.below(DEADLOCK_PAUSE_NS);
-            if !sleep_until(now_ns() + pause, self.stop) {
+            let (began, pause) = (now_ns(), self.pauses.below(DEADLOCK_PAUSE_NS));
+            // In turns it passes in the client's own.
+            let over = self.worker.timeline.after(began, pause);
+            if !sleep_until(over, &self.worker.control.stop) {
                 return Err(PgError::broken(CUT_OFF));
             }
+            laps.rest(over.saturating_sub(began + pause));
             laps.lap_since(mark, Step::Deadlock);
         }
     }
@@ -285,6 +288,10 @@ impl Operation for &mut Client<'_> {
 
     fn untimed_ns(&self) -> u64 {
         self.laps.untimed()
+    }
+
+    fn rested_ns(&self) -> u64 {
+        self.laps.rested()
     }
 
     /// Uniform, from nothing to twice the mean.

@@ -70,6 +70,7 @@ pub(crate) struct Laps {
     at: u64,
     taken: Vec<(Step, u64)>,
     untimed: u64,
+    rested: u64,
 }
 
 impl Laps {
@@ -77,7 +78,7 @@ impl Laps {
     #[inline]
     pub fn start(&mut self) {
         self.taken.clear();
-        self.untimed = 0;
+        (self.untimed, self.rested) = (0, 0);
         self.at = now_ns();
         self.began = self.at;
     }
@@ -120,6 +121,19 @@ impl Laps {
         self.untimed
     }
 
+    /// So much of the present step was the turn of others, nanoseconds.
+    #[cold]
+    pub const fn rest(&mut self, ns: u64) {
+        self.rested += ns;
+        self.at += ns;
+    }
+
+    /// How much of the order's time was the turn of others, nanoseconds.
+    #[inline]
+    pub const fn rested(&self) -> u64 {
+        self.rested
+    }
+
     /// The order counts: so do its steps.
     #[inline]
     pub fn record(&self, all: &StepTimes) {
@@ -159,5 +173,11 @@ mod tests {
         let sum: u128 = steps.iter().map(|step| step.times.sum).sum();
         assert_eq!(sum, u128::from(laps.at - began));
         assert_eq!(u128::from(laps.untimed()), steps[1].times.sum);
+        laps.start();
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        laps.rest(1_500_000);
+        laps.lap_since(0, Step::Deadlock);
+        let (_, took) = laps.taken[0];
+        assert_eq!((took + laps.rested(), laps.rested()), (laps.at - laps.began, 1_500_000));
     }
 }
