@@ -103,6 +103,11 @@ impl Drive for Clients {
         for (_, count) in result.errors.iter_mut().filter(|(reason, _)| reason == CUT_OFF) {
             *count *= depth;
         }
+        for count in result.turns.iter_mut().flat_map(|turns| &mut turns.counts) {
+            // Every request of a pipeline takes as long as all of it.
+            count.operations *= depth;
+            count.response_ns *= depth;
+        }
         result.intervals.iter_mut().for_each(|interval| *interval = of_requests(*interval, depth));
         Ok(result.with_outcome::<KvDrive>(&done)?)
     }

@@ -113,8 +113,7 @@ fn metrics(measured: &Measurement, window_s: f64) -> BTreeMap<String, f64> {
 /// The trial's figures from those of its guests.
 pub(super) fn combine(guests: Vec<Driven>, verdict: VerdictOn) -> Option<Driven> {
     let mut all = together(guests)?;
-    let window_s = all.window_ns.1.saturating_sub(all.window_ns.0) as f64 / 1e9;
-    all.measurement.metrics = metrics(&all.measurement, window_s);
+    all.measurement.metrics = metrics(&all.measurement, all.measured_s());
     let wanted = verdict.metric();
     if all.invalid.is_none() && !all.measurement.metrics.contains_key(wanted) {
         all.invalid = Some(format!(

@@ -15,6 +15,7 @@ use std::process::{Command, Stdio};
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
 use tare_model::metric::MetricSpec;
+use tare_model::traits::TurnTraits;
 use tare_model::{Refusal, Span};
 
 use crate::entry::{Entry, filled, schema};
@@ -41,11 +42,25 @@ pub const ENTRY: Entry = Entry {
 /// down; seen on a small host that was quiet.
 const SET_UP: Span = Span::from_secs(3);
 
+/// From the start of a turn to its end, in gaps.
+const TURN_GAPS: u64 = 20;
+/// Time to answer one of the requests that are under way at the end of a turn, nanoseconds.
+const ANSWER_NS: u64 = 5_000;
+
 struct Kv {
     parameters: Parameters,
     verdict: VerdictOn,
     /// Connections of each driver.
     connections: u32,
+}
+
+impl Kv {
+    /// The more requests are under way at once, the longer it takes until all are answered.
+    fn turns(&self) -> TurnTraits {
+        let under_way = u64::from(self.connections) * u64::from(self.parameters.depth);
+        let gap = Span { ns: (under_way * ANSWER_NS).max(1_000_000) };
+        TurnTraits { turn: Span { ns: TURN_GAPS * gap.ns }, warm_up: Span::ZERO, gap, renewed: None, freezes: true }
+    }
 }
 
 impl Workload for Kv {
@@ -58,7 +73,7 @@ impl Workload for Kv {
     }
 
     fn traits(&self, guest: &GuestSize, _: u32) -> Traits {
-        Traits { several_guests: true, repeats: true, set_up: SET_UP, ..Traits::of(*guest) }
+        Traits { several_guests: true, repeats: true, set_up: SET_UP, turns: Some(self.turns()), ..Traits::of(*guest) }
     }
 
     fn fits(&self, guest: &GuestSize, _: u32) -> Result<(), FieldError> {

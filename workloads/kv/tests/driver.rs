@@ -9,11 +9,16 @@ use tare_model::Span;
 use tare_model::drive::SocketOptions;
 use tare_model::load::{Arrivals, Phases};
 use tare_model::packed::Packed;
+use tare_model::turns::{TurnSpec, Turns, Waiting};
 
 use super::spec::{Keys, KvFound, Popularity, Protocol};
 use super::*;
 use crate::drive;
 use crate::task::Calls;
+use noting::Noting;
+
+#[path = "../../../crates/driver/tests/common/noting.rs"]
+mod noting;
 
 const KEYS: Keys = Keys { count: 500, key_bytes: 20, value_bytes: (16, 3000), seed: 9 };
 const CLOSED: LoadModel = LoadModel::Closed { clients: 2, think_time: Span::ZERO };
@@ -140,6 +145,47 @@ fn real_servers_are_filled_driven_and_agree_with_what_was_seen() {
             assert_eq!(counted, result.answered_total);
         }
         assert_eq!(sweep(server.address, protocol, KEYS, false), Ok(whole), "{protocol:?}");
+    }
+}
+
+#[test]
+fn pipelines_are_sent_in_turns_alone_and_counted_where_they_began() {
+    let Some(server) = Real::start(Protocol::Redis, &[]) else { return };
+    sweep(server.address, Protocol::Redis, KEYS, true).unwrap();
+    let (turn, gap) = (Span::from_millis(20), Span::from_millis(2));
+    let turn_spec = TurnSpec { turn, warm_up: Span::ZERO, gap, waiting: Waiting::Idle };
+    let open = LoadModel::Open { rate: Rate(4000.0), arrivals: Arrivals::Uniform, connections: 3 };
+    for (round, (load, depth)) in [(CLOSED, 1), (CLOSED, 64), (open, 8)].into_iter().enumerate() {
+        let before = server.counted();
+        let arms = [0, 1].map(|arm| {
+            let noting = Noting::before(server.address, now_ns, b"");
+            let first_writer = 1 + 10 * (2 * round as u32 + arm);
+            let task = KvDrive { first_writer, ..task(Protocol::Redis, depth) };
+            let phases = Phases::measuring(Span::from_millis(200));
+            let places = (0..turn_spec.rounds(&phases)).map(|round| (round + arm) % 2).collect();
+            let turns = Turns { spec: turn_spec, arms: 2, places };
+            let spec = spec_of(noting.address, &task, load, Span::ZERO);
+            (noting, DriveSpec { phases, turns: Some(turns.clone()), ..spec }, turns)
+        });
+        let never = AtomicBool::new(false);
+        let prepared = arms.each_ref().map(|(_, spec, _)| drive::prepare(spec, &never).unwrap());
+        let start = now_ns() + 50_000_000;
+        let results = std::thread::scope(|scope| {
+            let threads = prepared.map(|drive| scope.spawn(|| drive.run(start, &|_| {}, &never).unwrap()));
+            threads.map(|thread| thread.join().unwrap())
+        });
+        let (mut gets, mut sets) = before;
+        for (result, (noting, _, turns)) in results.iter().zip(&arms) {
+            let done = result.outcome::<KvDrive>().unwrap();
+            let what = format!("{load:?} {depth}: {done:?} {:?}", result.errors);
+            assert!(result.errors.is_empty() && done.wrong == 0, "{what}");
+            let in_turns = result.turns.as_ref().unwrap();
+            assert_eq!(in_turns.counts.iter().map(|count| count.operations).sum::<u64>(), result.operations, "{what}");
+            assert_eq!(result.operations, done.steady.gets + done.steady.sets, "{what}");
+            assert!(noting.late(turns, start) <= in_turns.overran, "{what}");
+            (gets, sets) = (gets + done.all.gets, sets + done.all.sets);
+        }
+        assert_eq!(server.counted(), (gets, sets));
     }
 }
 

@@ -2,6 +2,7 @@
 use super::super::spec::Counts;
 use super::*;
 use crate::yields::tests::{histogram, result};
+use tare_model::turns::TurnsDone;
 
 fn done(gets: u64, misses: u64, sets: u64) -> KvDone {
     let counts = Counts { gets, misses, sets, ..Counts::default() };
@@ -20,6 +21,10 @@ fn rates_are_of_requests_and_quantiles_of_pipelines() {
     assert_eq!((metrics["operations_per_s"], metrics["hit_share"]), (4_000.0, 0.8));
     assert!((metrics["response_time_p99_s"] - 0.001).abs() < 1e-5 && !metrics.contains_key("response_time_p999_s"));
     assert_eq!((all.invalid, all.work, all.measurement.counts["hits"]), (None, 4_000.0, 2_400));
+    let turns = TurnsDone { measured_ns: 250_000_000, ..TurnsDone::default() };
+    let in_turns = Driven { turns: Some(turns), ..driven(4_000, &done(3_000, 600, 1_000), true) };
+    let two = combine(vec![in_turns.clone(), in_turns], VerdictOn::P99).unwrap();
+    assert_eq!(two.measurement.metrics["operations_per_s"], 32_000.0, "over the time of the turns");
     let few = combine(vec![driven(400, &done(300, 0, 100), false)], VerdictOn::P99).unwrap();
     assert!(few.invalid.unwrap().contains("response_time_p99_s"));
 }
