@@ -122,6 +122,7 @@ fn facts(link: &Link) -> Result<()> {
     ask(link, Request::Clock)?;
     if let Reply::BusyStarted { busy } = ask(link, Request::Busy { threads: 1, work: BusyWork::Mixed })? {
         ask(link, Request::BusyIterations { busy })?;
+        ask(link, Request::HoldBusy { busy, hold: true })?;
         ask(link, Request::StopBusy { busy })?;
         // An answer that is a refusal.
         ask(link, Request::StopBusy { busy }).map_or_else(|_| Ok(()), |_| Err("stopped twice".into()))

@@ -161,6 +161,7 @@ fn take(session: &Arc<Session>, message: ToAgent) {
             session.answer(id, Ok(Reply::Done));
         }
         Request::BusyIterations { busy } => session.answer(id, session.work.busy_iterations(busy)),
+        Request::HoldBusy { busy, hold } => session.answer(id, session.work.hold_busy(busy, hold)),
         slow => {
             let worker = Arc::clone(session);
             let name = slow.name();
@@ -197,9 +198,12 @@ fn perform(work: &Work, request: Request) -> Result<Reply, String> {
         Request::StartSampling { guest, interval_ns } => work.start_sampling(&guest, interval_ns),
         Request::StopSampling => work.stop_sampling(),
         // These are answered where they are read.
-        Request::Hello { .. } | Request::Clock | Request::Cancel | Request::BusyIterations { .. } | Request::Bye => {
-            Err("the agent lost track of its requests".into())
-        }
+        Request::Hello { .. }
+        | Request::Clock
+        | Request::Cancel
+        | Request::BusyIterations { .. }
+        | Request::HoldBusy { .. }
+        | Request::Bye => Err("the agent lost track of its requests".into()),
     }
 }
 

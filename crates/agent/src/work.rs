@@ -109,6 +109,12 @@ impl Work {
         iterations.map(|iterations| Reply::BusyIterations { iterations }).map_err(|error| error.to_string())
     }
 
+    /// Has busy loops stand still or go on; how far they had come.
+    pub fn hold_busy(&self, number: u64, hold: bool) -> Answer {
+        lock(&self.busy).get(&number).ok_or_else(|| unknown("busy loop", number))?.hold(hold);
+        self.busy_iterations(number)
+    }
+
     /// Stops busy loops.
     pub fn stop_busy(&self, number: u64) -> Answer {
         let busy = lock(&self.busy).remove(&number).ok_or_else(|| unknown("busy loop", number))?;

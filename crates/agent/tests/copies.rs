@@ -83,7 +83,16 @@ fn both_kinds_of_busy_work_count() {
                 _ => assert!(began.elapsed() < TIMEOUT, "{work:?} does not count"),
             }
         }
-        assert!(matches!(link.call(Request::StopBusy { busy }, TIMEOUT), Ok(Reply::BusyIterations { .. })));
+        let Ok(Reply::BusyIterations { iterations }) = link.call(Request::HoldBusy { busy, hold: true }, TIMEOUT)
+        else {
+            panic!("it did not stand still")
+        };
+        assert!(matches!(
+            link.call(Request::HoldBusy { busy, hold: false }, TIMEOUT),
+            Ok(Reply::BusyIterations { .. })
+        ));
+        let stopped = link.call(Request::StopBusy { busy }, TIMEOUT);
+        assert!(matches!(stopped, Ok(Reply::BusyIterations { iterations: all }) if all >= iterations));
         assert!(matches!(link.call(Request::StopBusy { busy }, TIMEOUT), Err(WireError::Refused { .. })));
     }
 }

@@ -1,7 +1,7 @@
 //! Keeps CPUs busy, and can prove that it does.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use tare_model::drive::BusyWork;
@@ -26,6 +26,36 @@ struct Shared {
     stop: AtomicBool,
     /// Set by a thread that got a wrong result, which then stops.
     wrong: AtomicBool,
+    /// Whether all are to stand still. Also in the mutex, for those that do.
+    held: AtomicBool,
+    standing: Mutex<()>,
+    go_on: Condvar,
+}
+
+impl Shared {
+    fn set(&self, flag: &AtomicBool, on: bool) {
+        // Whoever has looked at the flags holds this until it stands still, so that nobody misses the call.
+        let looking = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
+        flag.store(on, Ordering::Relaxed);
+        drop(looking);
+        self.go_on.notify_all();
+    }
+
+    /// Stands still while all are to.
+    #[inline]
+    fn stand(&self) {
+        if self.held.load(Ordering::Relaxed) {
+            self.stand_still();
+        }
+    }
+
+    #[cold]
+    fn stand_still(&self) {
+        let mut looking = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
+        while self.held.load(Ordering::Relaxed) && !self.stop.load(Ordering::Relaxed) {
+            looking = self.go_on.wait(looking).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
 }
 
 /// Starts `threads` threads that each use all the CPU time they get, in user mode, on this work.
@@ -36,18 +66,18 @@ pub fn start(threads: u32, work: BusyWork) -> Result<Busy, DriverError> {
     match work {
         BusyWork::Spin => start_each(threads, || {
             let mut state = 1;
-            move || spin(&mut state)
+            move |_: &Shared| spin(&mut state)
         }),
         BusyWork::Mixed => start_each(threads, || {
             let mut compute = Compute::new();
-            move || compute.chunk().then_some(1)
+            move |shared: &Shared| compute.chunk(|| shared.stand()).then_some(1)
         }),
     }
 }
 
 /// Threads that each do their piece again and again. `piece` is made inside its thread; it returns how many
 /// iterations it was, or nothing when it computed wrong.
-fn start_each<P: FnMut() -> Option<u64>>(
+fn start_each<P: FnMut(&Shared) -> Option<u64>>(
     threads: u32,
     piece: impl Fn() -> P + Send + Copy + 'static,
 ) -> Result<Busy, DriverError> {
@@ -65,10 +95,11 @@ fn start_each<P: FnMut() -> Option<u64>>(
     Ok(busy)
 }
 
-fn repeat(shared: &Shared, counter: &AtomicU64, mut piece: impl FnMut() -> Option<u64>) {
+fn repeat(shared: &Shared, counter: &AtomicU64, mut piece: impl FnMut(&Shared) -> Option<u64>) {
     let mut iterations = 0;
     while !shared.stop.load(Ordering::Relaxed) {
-        let Some(done) = piece() else {
+        shared.stand();
+        let Some(done) = piece(shared) else {
             shared.wrong.store(true, Ordering::Relaxed);
             return;
         };
@@ -102,6 +133,11 @@ impl Busy {
         self.counters.iter().map(|counter| counter.load(Ordering::Relaxed)).collect()
     }
 
+    /// Has all threads stand still, within some hundreds of microseconds of computing, or go on where they stood.
+    pub fn hold(&self, on: bool) {
+        self.shared.set(&self.shared.held, on);
+    }
+
     /// Stops all threads and returns the iterations.
     ///
     /// # Errors
@@ -112,7 +148,7 @@ impl Busy {
     }
 
     fn end(&mut self) {
-        self.shared.stop.store(true, Ordering::Relaxed);
+        self.shared.set(&self.shared.stop, true);
         for thread in self.threads.drain(..) {
             // It holds nothing that a panic could have broken.
             let _ = thread.join();
@@ -153,10 +189,30 @@ mod tests {
     }
 
     #[test]
+    fn threads_that_are_held_stand_still_until_they_go_on_or_are_stopped() {
+        for work in [BusyWork::Spin, BusyWork::Mixed] {
+            let busy = start(2, work).unwrap();
+            wait_for(|| !busy.iterations_by_thread().contains(&0));
+            busy.hold(true);
+            // Each takes a lock once before it stands still.
+            wait_for(|| {
+                let before = busy.iterations().unwrap();
+                thread::sleep(std::time::Duration::from_millis(50));
+                busy.iterations().unwrap() == before
+            });
+            let stood = busy.iterations_by_thread();
+            busy.hold(false);
+            wait_for(|| busy.iterations_by_thread().iter().zip(&stood).all(|(now, then)| now > then));
+            busy.hold(true);
+            busy.stop().unwrap();
+        }
+    }
+
+    #[test]
     fn one_thread_that_computes_wrong_makes_all_of_it_wrong() {
         let busy = start_each(2, || {
             let mut pieces = 0;
-            move || {
+            move |_: &Shared| {
                 pieces += 1;
                 (pieces < 100).then_some(1)
             }

@@ -146,6 +146,13 @@ pub enum Request {
     StopSampling,
     /// End.
     Bye,
+    /// Have busy loops stand still, or go on. Answered as `BusyIterations` is.
+    HoldBusy {
+        /// Their number.
+        busy: u64,
+        /// Whether they stand still.
+        hold: bool,
+    },
 }
 
 impl Request {
@@ -176,6 +183,7 @@ impl Request {
             Self::StartSampling { .. } => "start sampling",
             Self::StopSampling => "stop sampling",
             Self::Bye => "end",
+            Self::HoldBusy { .. } => "hold busy loops",
         }
     }
 }
@@ -220,7 +228,7 @@ pub enum Reply {
         /// Number of the loops.
         busy: u64,
     },
-    /// To `BusyIterations` and `StopBusy`, unless one of the loops computed wrong: then that is the error.
+    /// To `BusyIterations`, `HoldBusy` and `StopBusy`, unless one of the loops computed wrong: then that is the error.
     BusyIterations {
         /// Iterations of all loops since they were started.
         iterations: u64,

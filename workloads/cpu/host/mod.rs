@@ -4,6 +4,9 @@
 //! have come at the start of steady state, at every interval and at the end, and takes the time of each answer
 //! from its own clock: a guest whose clock runs slow looks no faster. An answer is from some moment between the
 //! question and its arrival; the middle is taken, and half of the round trip is the most by which that can be wrong.
+//!
+//! In turns the threads stand still in those of others. They are asked at both ends of the measured part of each turn; what they had
+//! begun at its end they go on with in the next.
 
 mod polls;
 
@@ -12,15 +15,19 @@ use std::time::{Duration, Instant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tare_model::Span;
 use tare_model::drive::BusyWork;
 use tare_model::field::FieldError;
+use tare_model::guest::GuestSize;
 use tare_model::load::LoadModel;
 use tare_model::metric::{Better, MetricSpec, Unit};
+use tare_model::traits::TurnTraits;
+use tare_model::turns::Turns;
 use tare_wire::{Reply, Request, WireError};
 
 use crate::clock::monotonic_ns;
 use crate::entry::{Entry, filled, read, schema};
-use crate::{Driven, Prepared, Schedule, UnitOfWork, WorkSite, Workload, WorkloadError};
+use crate::{Driven, Prepared, Schedule, Traits, UnitOfWork, WorkSite, Workload, WorkloadError};
 use polls::{Poll, Polls};
 
 /// The registry's line.
@@ -58,6 +65,14 @@ impl Default for Parameters {
 const MOST_THREADS: u32 = 4096;
 /// Between two polls at least so long, whatever the interval of the samples: a poll wakes the guest.
 const POLL_EVERY_MIN: Duration = Duration::from_millis(50);
+/// A turn holds some hundred chunks. In its first part caches are cold and virtual CPUs wake.
+const TURNS: TurnTraits = TurnTraits {
+    turn: Span::from_millis(100),
+    warm_up: Span::from_millis(5),
+    gap: Span::from_millis(5),
+    renewed: None,
+    freezes: true,
+};
 /// How often a guest is asked whether it has computed its first chunk.
 const FIRST_CHUNK_EVERY: Duration = Duration::from_millis(10);
 
@@ -80,8 +95,12 @@ impl Workload for Parameters {
         UnitOfWork::Operation
     }
 
+    fn traits(&self, guest: &GuestSize, _: u32) -> Traits {
+        Traits { turns: Some(TURNS), ..Traits::of(*guest) }
+    }
+
     fn prepare(&self, _: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {
-        Ok(Box::new(Computing { threads: self.threads, busy: None }))
+        Ok(Box::new(Computing { threads: self.threads, busy: None, refused: None }))
     }
 }
 
@@ -89,6 +108,8 @@ impl Workload for Parameters {
 struct Computing {
     threads: u32,
     busy: Option<u64>,
+    /// Why it must not go on, where that was seen before the load.
+    refused: Option<String>,
 }
 
 /// An answer, or the guest's own word that its computing is not to be trusted.
@@ -106,34 +127,128 @@ fn ask(site: &WorkSite<'_>, request: Request) -> Result<Asked, WorkloadError> {
     }
 }
 
-impl Prepared for Computing {
-    fn drive(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<Driven, WorkloadError> {
-        sleep_until(schedule.start_at_ns);
-        let began_ns = monotonic_ns();
+impl Computing {
+    /// Starts the threads, and waits until one has computed a chunk; their number, or why they cannot.
+    fn start(&mut self, site: &WorkSite<'_>) -> Result<Result<u64, String>, WorkloadError> {
         let work = BusyWork::Mixed;
         let busy = match site.ask_guest(Request::Busy { threads: self.threads, work })? {
             Reply::BusyStarted { busy } => *self.busy.insert(busy),
             _ => return Err(WorkSite::unexpected("guest", "start busy loops")),
         };
-        let phases = schedule.phases;
         // Threads first make their data, which takes an emulated guest seconds.
-        if let Some(refused) = first_chunk(site, busy)? {
-            return Ok(Polls::default().invalid(refused));
-        }
+        Ok(first_chunk(site, busy)?.map_or(Ok(busy), Err))
+    }
+
+    /// Computes through all phases.
+    fn throughout(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<Driven, WorkloadError> {
+        sleep_until(schedule.start_at_ns);
+        let began_ns = monotonic_ns();
+        let busy = match self.start(site)? {
+            Ok(busy) => busy,
+            Err(refused) => return Ok(Polls::default().invalid(refused)),
+        };
+        let phases = schedule.phases;
         // What that took is a part of the warm-up, if there is one.
         let start_ns = (began_ns + phases.steady_offset_ns()).max(monotonic_ns());
         let end_ns = start_ns + phases.steady_state.ns;
         let mut polls = Polls::default();
+        polls.begin();
         for due_ns in moments(start_ns, end_ns, schedule.interval_ns) {
             sleep_until(due_ns);
-            let before_ns = monotonic_ns();
-            match ask(site, Request::BusyIterations { busy })? {
-                Asked::Iterations(chunks) => polls.push(Poll { before_ns, after_ns: monotonic_ns(), chunks }),
-                Asked::Refused(reason) => return Ok(polls.invalid(reason)),
+            match poll(site, Request::BusyIterations { busy })? {
+                Ok(poll) => polls.push(poll),
+                Err(reason) => return Ok(polls.invalid(reason)),
             }
         }
         sleep_until(end_ns + phases.ramp_down.ns);
         Ok(polls.driven(self.threads))
+    }
+
+    /// Computes in turns alone; the threads stand still when they begin.
+    fn in_turns(&self, site: &WorkSite<'_>, schedule: &Schedule, turns: &Turns) -> Result<Driven, WorkloadError> {
+        let busy = match (self.busy, &self.refused) {
+            (_, Some(refused)) => return Ok(Polls::default().invalid(refused.clone())),
+            (Some(busy), None) => busy,
+            (None, None) => return Err(WorkloadError::NotConnected),
+        };
+        let start_ns = if schedule.start_at_ns == 0 { monotonic_ns() } else { schedule.start_at_ns };
+        let stretches = schedule.stretches(start_ns);
+        let mut polls = Polls::in_turns();
+        for (from, to) in turns.windows(start_ns) {
+            let steady = stretches.iter().find(|(begins, _)| (from..to).contains(begins));
+            let measured = steady.map(|(begins, ends)| ((from + turns.spec.warm_up.ns).max(*begins), *ends));
+            let asked = turn(site, busy, (from, to), measured, &mut polls)?;
+            if let Err(reason) = asked {
+                return Ok(polls.invalid(reason));
+            }
+            polls.ended(monotonic_ns() > to + turns.spec.gap.ns);
+        }
+        Ok(polls.driven(self.threads))
+    }
+}
+
+/// Has the threads compute in one turn, and asks them at both ends of its measured part, if it has one.
+fn turn(
+    site: &WorkSite<'_>,
+    busy: u64,
+    (from, to): (u64, u64),
+    measured: Option<(u64, u64)>,
+    polls: &mut Polls,
+) -> Result<Result<(), String>, WorkloadError> {
+    polls.begin();
+    let ends = measured.map_or(to, |(_, ends)| ends);
+    sleep_until(from);
+    // Who comes too late for one waits for the next.
+    if monotonic_ns() >= ends {
+        return Ok(Ok(()));
+    }
+    let mut due =
+        vec![(from, Request::HoldBusy { busy, hold: false }, measured.is_some_and(|(begins, _)| begins <= from))];
+    due.extend(
+        measured
+            .filter(|(begins, _)| *begins > from)
+            .map(|(begins, _)| (begins, Request::BusyIterations { busy }, true)),
+    );
+    due.push((ends, Request::HoldBusy { busy, hold: true }, measured.is_some()));
+    for (moment, request, counts) in due {
+        sleep_until(moment);
+        match poll(site, request)? {
+            Ok(poll) if counts => polls.push(poll),
+            Ok(_) => {}
+            Err(reason) => return Ok(Err(reason)),
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// Asks the guest how far it has come, with the time of its answer; or why that is not to be trusted.
+fn poll(site: &WorkSite<'_>, request: Request) -> Result<Result<Poll, String>, WorkloadError> {
+    let before_ns = monotonic_ns();
+    Ok(match ask(site, request)? {
+        Asked::Iterations(chunks) => Ok(Poll { before_ns, after_ns: monotonic_ns(), chunks }),
+        Asked::Refused(reason) => Err(reason),
+    })
+}
+
+impl Prepared for Computing {
+    fn connect(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<(), WorkloadError> {
+        if schedule.turns.is_none() {
+            return Ok(());
+        }
+        // The first turn begins with threads that have their data.
+        let held = match self.start(site)? {
+            Ok(busy) => poll(site, Request::HoldBusy { busy, hold: true })?.map(|_| ()),
+            Err(refused) => Err(refused),
+        };
+        self.refused = held.err();
+        Ok(())
+    }
+
+    fn drive(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<Driven, WorkloadError> {
+        match &schedule.turns {
+            None => self.throughout(site, schedule),
+            Some(turns) => self.in_turns(site, schedule, turns),
+        }
     }
 
     fn verify(&mut self, site: &WorkSite<'_>, driven: &mut Driven) -> Result<Option<String>, WorkloadError> {
@@ -182,7 +297,6 @@ fn sleep_until(at_ns: u64) {
 mod tests {
     use super::*;
     use serde_json::json;
-    use tare_model::Span;
 
     #[test]
     fn the_guest_is_asked_at_both_ends_and_at_every_whole_interval_between() {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use tare_model::sample::{Sample, Source};
 use tare_model::trial::{Flag, Measurement};
+use tare_model::turns::{TurnCount, TurnsDone};
 
 use crate::Driven;
 
@@ -28,58 +29,118 @@ impl Poll {
     }
 }
 
-/// Chunks a second between two looks.
-fn rate(from: Poll, to: Poll) -> Option<f64> {
-    let seconds = to.at_ns().checked_sub(from.at_ns()).filter(|ns| *ns > 0)? as f64 / 1e9;
-    Some(to.chunks.checked_sub(from.chunks)? as f64 / seconds)
+/// What was done from one look to another.
+#[derive(Debug, Clone, Copy, Default)]
+struct Progress {
+    chunks: u64,
+    /// Between the middles of the questions, nanoseconds.
+    ns: u64,
+    /// Half of a round trip at either end, in the same direction at worst, nanoseconds.
+    uncertain_ns: u64,
+}
+
+impl Progress {
+    fn between(from: Poll, to: Poll) -> Option<Self> {
+        let ns = to.at_ns().checked_sub(from.at_ns()).filter(|ns| *ns > 0)?;
+        let uncertain_ns = u64::midpoint(from.round_trip_ns(), to.round_trip_ns());
+        Some(Self { chunks: to.chunks.checked_sub(from.chunks)?, ns, uncertain_ns })
+    }
+
+    /// Chunks a second.
+    fn rate(self) -> f64 {
+        self.chunks as f64 * 1e9 / self.ns as f64
+    }
+
+    const fn plus(self, other: Self) -> Self {
+        Self {
+            chunks: self.chunks + other.chunks,
+            ns: self.ns + other.ns,
+            uncertain_ns: self.uncertain_ns + other.uncertain_ns,
+        }
+    }
 }
 
 /// A speed that is uncertain by more than this part of itself is flagged.
 const UNCERTAIN: f64 = 0.01;
 
-/// All looks of one trial, the first and the last of them at the ends of steady state.
+/// All looks of one trial: those over steady state, or over the measured part of each turn, the first and the last of them at its ends.
 #[derive(Debug, Default)]
-pub struct Polls(Vec<Poll>);
+pub struct Polls {
+    stretches: Vec<Vec<Poll>>,
+    /// Turns in which the guest answered so late that it was the turn of others; `None` without turns.
+    overran: Option<u32>,
+}
 
 impl Polls {
+    /// Those of a trial in turns.
+    pub fn in_turns() -> Self {
+        Self { overran: Some(0), ..Self::default() }
+    }
+
+    /// A new stretch begins.
+    pub fn begin(&mut self) {
+        self.stretches.push(Vec::new());
+    }
+
     pub fn push(&mut self, poll: Poll) {
-        self.0.push(poll);
+        self.stretches.last_mut().into_iter().for_each(|stretch| stretch.push(poll));
+    }
+
+    /// A turn has ended, too late or not.
+    pub fn ended(&mut self, late: bool) {
+        self.overran = self.overran.map(|overran| overran + u32::from(late));
+    }
+
+    /// What was done in each stretch; an error where counts run backwards.
+    fn progress(&self) -> Result<Vec<Progress>, String> {
+        let of = |stretch: &Vec<Poll>| match (stretch.first(), stretch.last()) {
+            (Some(&first), Some(&last)) => Progress::between(first, last)
+                .ok_or_else(|| format!("it said {} chunks, then {}", first.chunks, last.chunks)),
+            _ => Ok(Progress::default()),
+        };
+        self.stretches.iter().map(of).collect()
     }
 
     /// What the looks come to.
     pub fn driven(&self, threads: u32) -> Driven {
-        let (Some(&first), Some(&last)) = (self.0.first(), self.0.last()) else {
+        let stretches = match self.progress() {
+            Ok(stretches) => stretches,
+            Err(reason) => return self.invalid(reason),
+        };
+        let all = stretches.iter().copied().fold(Progress::default(), Progress::plus);
+        if all.ns == 0 {
             return self.invalid("the guest was never asked how far it had come".to_owned());
-        };
-        let Some(speed) = rate(first, last) else {
-            return self.invalid(format!("it said {} chunks, then {}", first.chunks, last.chunks));
-        };
-        let window = (last.at_ns() - first.at_ns()) as f64;
-        // At either end half of a round trip, in the same direction at worst.
-        let uncertainty = (first.round_trip_ns() + last.round_trip_ns()) as f64 / 2.0;
-        let chunks = last.chunks - first.chunks;
+        }
         let mut driven = self.blank();
-        driven.measurement.metrics.insert("chunks_per_s".to_owned(), speed);
-        driven.measurement.counts.insert(tare_model::count::OPERATIONS.to_owned(), chunks);
-        driven.work = chunks as f64;
-        let share = uncertainty / window;
+        driven.measurement.metrics.insert("chunks_per_s".to_owned(), all.rate());
+        driven.measurement.counts.insert(tare_model::count::OPERATIONS.to_owned(), all.chunks);
+        driven.work = all.chunks as f64;
+        let share = all.uncertain_ns as f64 / all.ns as f64;
         if share > UNCERTAIN {
             let (percent, most) = (share * 100.0, UNCERTAIN * 100.0);
             let detail =
                 format!("the speed is uncertain by {percent:.2} %, more than {most} %: the guest answered late");
             driven.flags.push(Flag { kind: "slow-polls".to_owned(), detail });
         }
+        let uncertain_us = all.uncertain_ns as f64 / 1e3;
         driven.facts = BTreeMap::from([
             ("threads that compute".to_owned(), threads.to_string()),
             (
                 "CPU speed, uncertain by the round trips at both ends".to_owned(),
-                format!("{:.3} % ({:.0} us)", share * 100.0, uncertainty / 1e3),
+                format!("{:.3} % ({uncertain_us:.0} us)", share * 100.0),
             ),
             (
                 "CPU speed, step of the count".to_owned(),
-                format!("{:.3} % (one chunk a thread)", f64::from(threads) / (chunks.max(1) as f64) * 100.0),
+                format!("{:.3} % (one chunk a thread)", f64::from(threads) / (all.chunks.max(1) as f64) * 100.0),
             ),
         ]);
+        let counts = stretches.iter().map(|turn| TurnCount {
+            operations: turn.chunks,
+            measured_ns: turn.ns,
+            ..TurnCount::default()
+        });
+        let turns = |overran| TurnsDone { measured_ns: all.ns, counts: counts.collect(), overran };
+        driven.turns = self.overran.map(turns);
         driven
     }
 
@@ -89,15 +150,16 @@ impl Polls {
     }
 
     fn blank(&self) -> Driven {
-        let at = |poll: Option<&Poll>| poll.map_or(0, |poll| poll.at_ns());
-        let samples = self.0.windows(2).filter_map(|pair| {
-            let value = rate(pair[0], pair[1])?;
+        let mut all = self.stretches.iter().flatten().map(|poll| poll.at_ns());
+        let first = all.next().unwrap_or(0);
+        let samples = self.stretches.iter().flat_map(|stretch| stretch.windows(2)).filter_map(|pair| {
+            let value = Progress::between(pair[0], pair[1])?.rate();
             let series = "operations_per_s".to_owned();
             Some(Sample { at_ns: pair[1].at_ns(), source: Source::Client, series, value })
         });
         Driven {
             measurement: Measurement::default(),
-            window_ns: (at(self.0.first()), at(self.0.last())),
+            window_ns: (first, all.last().unwrap_or(first)),
             turns: None,
             work: 0.0,
             samples: samples.collect(),
@@ -114,7 +176,7 @@ mod tests {
 
     fn polls(looks: &[(u64, u64, u64)]) -> Polls {
         let poll = |&(before_ns, after_ns, chunks)| Poll { before_ns, after_ns, chunks };
-        Polls(looks.iter().map(poll).collect())
+        Polls { stretches: vec![looks.iter().map(poll).collect()], overran: None }
     }
 
     #[test]
@@ -132,6 +194,31 @@ mod tests {
         assert!(driven.flags.is_empty());
         let rates: Vec<f64> = driven.samples.iter().map(|sample| sample.value.round()).collect();
         assert_eq!(rates, [100.0, 100.0]);
+    }
+
+    #[test]
+    fn in_turns_the_time_is_that_of_their_measured_parts() {
+        let mut polls = Polls::in_turns();
+        // The second is one of the warm-up, in which nobody asked.
+        for looks in [
+            &[(1_000_000, 1_200_000, 7), (101_000_000, 101_200_000, 17)][..],
+            &[],
+            &[(400_000_000, 400_200_000, 20), (500_000_000, 500_400_000, 25)],
+        ] {
+            polls.begin();
+            for &(before_ns, after_ns, chunks) in looks {
+                polls.push(Poll { before_ns, after_ns, chunks });
+            }
+            polls.ended(looks.is_empty());
+        }
+        let driven = polls.driven(1);
+        let turns = driven.turns.clone().unwrap();
+        let of = |turn: usize| (turns.counts[turn].operations, turns.counts[turn].measured_ns);
+        assert_eq!([of(0), of(1), of(2)], [(10, 100_000_000), (0, 0), (5, 100_100_000)]);
+        assert_eq!((turns.overran, driven.work, driven.samples.len()), (1, 15.0, 2));
+        assert!((driven.measurement.metrics["chunks_per_s"] - 15.0 / 0.2001).abs() < 1e-9, "{driven:?}");
+        assert_eq!(driven.window_ns, (1_100_000, 500_200_000));
+        assert!((driven.measured_s() - 0.2001).abs() < 1e-9);
     }
 
     #[test]
