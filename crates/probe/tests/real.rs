@@ -89,7 +89,8 @@ fn busy_loop_is_billed(test: &str, fs_type: &str, option: Option<&str>) {
     let (end_ns, after_s) = (now_ns(), eater.cpu_s());
     probe.add_instants(&[end_ns]);
     let data = probe.stop().unwrap();
-    let account = cpu_account(&data.samples, (start_ns, end_ns), &[], &[guest()], &[]).expect("the window is covered");
+    let account =
+        cpu_account(&data.samples, &[(start_ns, end_ns)], &[], &[guest()], &[]).expect("the window is covered");
     let (charged_s, billed_s) = (after_s - before_s, account.guest_user_s + account.guest_system_s);
     if charged_s < 0.2 {
         // Both figures are rounded to 10 ms: less than this and rounding alone comes near the tolerance.
