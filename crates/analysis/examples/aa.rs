@@ -188,12 +188,14 @@ fn study(
             trials.push(made_up(template, planned, log));
         }
     }
+    plan.study.precision = None;
     plan.trials = trials.iter().map(|record| record.planned.clone()).collect();
     let facts = RunFacts {
         run_id: "made-up".to_owned(),
         tare_version: "0".to_owned(),
         finished: true,
         root_hash: String::new(),
+        ended: Vec::new(),
     };
     Ok(findings(&Run { facts: &facts, plan: &plan, environment: folder.environment(), trials: &trials, problems: &[] }))
 }

@@ -46,6 +46,7 @@ fn metric(plan: &Plan, trials: &[TrialRecord], spec: &MetricSpec) -> MetricFindi
             baseline: (&baseline.id, &baseline.label),
             pairs: of(arm).iter().filter_map(both).collect(),
             blocks_planned: study.blocks,
+            by_width: study.precision.is_some(),
             floor,
             role: role(&study.baseline, arm, trials.iter()),
         };

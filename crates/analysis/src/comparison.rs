@@ -32,6 +32,8 @@ pub(crate) struct Paired<'a> {
     /// (block, the arm's value, the baseline's), both finite.
     pub pairs: Vec<(u32, f64, f64)>,
     pub blocks_planned: u32,
+    /// Whether their number followed from the width of the intervals.
+    pub by_width: bool,
     pub floor: Option<f64>,
     pub role: Role,
 }
@@ -60,13 +62,17 @@ impl Paired<'_> {
             return self.no_ratio();
         }
         let logs: Vec<f64> = self.pairs.iter().map(|&(_, a, b)| (a / b).ln()).collect();
-        let Some((located, procedure)) = estimate::location(&logs) else {
+        let locate = if self.by_width { estimate::location_by_width } else { estimate::location };
+        let Some((located, procedure)) = locate(&logs) else {
             let why = self.too_few();
             return self.cannot_say(why);
         };
         let ratio = estimate::from_logs(located, procedure, logs.len(), "log ratios");
         let judged_by = self.floor.filter(|_| self.role == Role::Ordinary);
-        let detectable = power::detectable(&logs, judged_by.is_some()).map(f64::exp_m1);
+        // What is detected grows as the interval does.
+        let wider = estimate::location(&logs).and_then(|(fixed, _)| Some(located.breadth()? / fixed.breadth()?));
+        let detectable = power::detectable(&logs, judged_by.is_some());
+        let detectable = detectable.map(|size| (size * wider.unwrap_or(1.0)).exp_m1());
         // What lies below the floor would not be called a difference, however narrow the interval.
         let detectable = detectable.map(|size| size.max(judged_by.unwrap_or(0.0)));
         let (verdict, sentence) = self.verdict(&ratio, detectable);
@@ -226,7 +232,8 @@ mod tests {
     fn compare_pairs(pairs: &[(u32, f64, f64)], floor: Option<f64>, role: Role) -> Comparison {
         let spec = MetricSpec::new("p50", "response time, median", Unit::Seconds, Better::Lower);
         let (arm, baseline) = (("container", "container"), ("native", "native"));
-        Paired { spec: &spec, arm, baseline, pairs: pairs.to_vec(), blocks_planned: 6, floor, role }.compare()
+        Paired { spec: &spec, arm, baseline, pairs: pairs.to_vec(), blocks_planned: 6, by_width: false, floor, role }
+            .compare()
     }
 
     const THREE_PERCENT: [f64; 6] = [1.022, 1.028, 1.031, 1.031, 1.034, 1.040];
@@ -285,7 +292,8 @@ mod tests {
         let spec = MetricSpec::new("p50", "response time, median", Unit::Seconds, Better::Lower);
         let (arm, baseline) = (("v", "virtual"), ("n", "native"));
         let (pairs, role) = (vec![(0, 1.445, 1.398)], Role::Ordinary);
-        let paired = Paired { spec: &spec, arm, baseline, pairs, blocks_planned: 1, floor: None, role };
+        let paired =
+            Paired { spec: &spec, arm, baseline, pairs, blocks_planned: 1, by_width: false, floor: None, role };
         let found = paired.compare_published();
         assert_eq!(found.verdict, Verdict::CannotSay);
         assert_eq!(

@@ -5,6 +5,7 @@ use tare_model::findings::Estimate;
 
 use crate::located::Located;
 use crate::rank;
+use crate::sequential;
 use crate::student;
 
 /// Error probability of every interval.
@@ -20,6 +21,7 @@ const MANN_WHITNEY_ORDERS_MIN: f64 = 40.0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Procedure {
     SignedRank,
+    Sequential,
     Student,
     MannWhitney,
     Welch,
@@ -31,6 +33,10 @@ impl Procedure {
     fn words(self, on: &str) -> String {
         match self {
             Self::SignedRank => format!("Hodges-Lehmann, exact Wilcoxon signed-rank interval on {on}"),
+            Self::Sequential => format!(
+                "Hodges-Lehmann, Wilcoxon signed-rank interval on {on}, widened for blocks that are alike and for a number of \
+                 blocks that followed from its width"
+            ),
             Self::Student => format!("mean of {on}, Student's t interval (assumes normal {on})"),
             Self::MannWhitney => format!("Hodges-Lehmann shift, exact Mann-Whitney interval on {on}"),
             Self::Welch => format!("difference of means of {on}, Welch's t interval (assumes normal {on})"),
@@ -47,6 +53,14 @@ pub(crate) fn location(values: &[f64]) -> Option<(Located, Procedure)> {
         n if n < RANK_BLOCKS_MIN => Some((student::one_sample(values, ALPHA)?, Procedure::Student)),
         _ => Some((rank::signed_rank(values, ALPHA)?, Procedure::SignedRank)),
     }
+}
+
+/// The same where the number of values followed from the width of this interval.
+pub(crate) fn location_by_width(values: &[f64]) -> Option<(Located, Procedure)> {
+    if values.len() < RANK_BLOCKS_MIN {
+        return location(values);
+    }
+    Some((sequential::signed_rank(values)?, Procedure::Sequential))
 }
 
 /// Shift from one sample to another by the procedure that their sizes allow. `None` when either is empty.

@@ -11,6 +11,7 @@ use tare_model::findings::{
 use tare_model::kvm;
 use tare_model::metric::{MetricSpec, Unit, common};
 use tare_model::plan::Plan;
+use tare_model::precision::CaseBlocks;
 use tare_model::study::{Arm, Case, CaseLoad};
 use tare_model::trial::{Outcome, TrialRecord};
 
@@ -72,6 +73,8 @@ struct CaseTrials<'a> {
     by_arm: BTreeMap<&'a str, Vec<&'a TrialRecord>>,
     /// The load that all trials have, where they do not look for it themselves.
     load: Option<f64>,
+    /// The blocks that it took, where that followed from its intervals and is decided.
+    ended: Option<&'a CaseBlocks>,
 }
 
 impl<'a> CaseTrials<'a> {
@@ -81,7 +84,20 @@ impl<'a> CaseTrials<'a> {
             by_arm.entry(&record.planned.arm).or_default().push(record);
         }
         by_arm.values_mut().for_each(|records| records.sort_by_key(|record| record.planned.block));
-        Self { plan: run.plan, case, redacted: run.environment.redacted, by_arm, load: offered::fixed(run, case) }
+        let ended = run.facts.ended.iter().find(|ended| ended.case == case.id);
+        Self {
+            plan: run.plan,
+            case,
+            redacted: run.environment.redacted,
+            by_arm,
+            load: offered::fixed(run, case),
+            ended,
+        }
+    }
+
+    /// The blocks that it took, or was to take.
+    fn blocks(&self) -> u32 {
+        self.ended.map_or(self.plan.study.blocks, |ended| ended.blocks)
     }
 
     fn arm(&self, id: &str) -> &[&'a TrialRecord] {
@@ -118,6 +134,7 @@ impl<'a> CaseTrials<'a> {
         CaseFindings {
             id: self.case.id.clone(),
             label: self.case.label.clone(),
+            blocks: self.ended.cloned(),
             distributions: self.arms().flat_map(|(arm, trials)| distribution::of_arm(&arm.id, trials)).collect(),
             cpu: self.arms().filter_map(|(arm, trials)| cpu::of_arm(&arm.id, trials, self.case.busy_target)).collect(),
             timelines: self
@@ -282,7 +299,7 @@ impl<'a> CaseTrials<'a> {
             let Some(spec) = specs.iter().find(|spec| spec.id == objective.metric) else { continue };
             for (arm, trials) in self.arms().filter(|(_, trials)| !trials.is_empty()) {
                 let values = self.values(&arm.id, &objective.metric);
-                let planned = self.plan.study.blocks.max(trials.len() as u32);
+                let planned = self.blocks().max(trials.len() as u32);
                 judged.push(objective::judge((&arm.id, &arm.label), spec, objective, &values, planned));
             }
         }
@@ -345,7 +362,8 @@ impl<'a> CaseTrials<'a> {
             arm: (&arm.id, &arm.label),
             baseline: (&study.baseline, label),
             pairs: self.values(&arm.id, &spec.id).into_iter().filter_map(both).collect(),
-            blocks_planned: study.blocks,
+            blocks_planned: self.blocks(),
+            by_width: study.precision.is_some(),
             floor,
             role: marked::role(&study.baseline, arm, self.by_arm.values().flatten().copied()),
         }
@@ -404,7 +422,7 @@ fn summary(run: &Run<'_>) -> RunSummary {
         root_hash: run.facts.root_hash.clone(),
         started_at: first.map_or_else(String::new, |(_, record)| record.started_at.clone()),
         finished_at: if run.facts.finished { last.map(|at| at.to_string()) } else { None },
-        planned: run.plan.trials.len() as u32,
+        planned: run.wanted().count() as u32,
         completed: run.trials.iter().filter(|record| completed(record).is_some()).count() as u32,
         wall_s: sum(|record| record.wall_s),
         load_s: sum(|record| record.load_s),
@@ -439,7 +457,7 @@ fn in_order<'a>(run: &Run<'a>) -> Vec<&'a TrialRecord> {
 
 fn not_completed(run: &Run<'_>) -> Vec<NotCompleted> {
     let mut found = Vec::new();
-    for planned in &run.plan.trials {
+    for planned in run.wanted() {
         let record = run.trials.iter().find(|record| record.planned.index == planned.index);
         let (how, reason) = match record.map(|record| &record.outcome) {
             Some(Outcome::Completed(_)) => continue,

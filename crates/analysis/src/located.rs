@@ -10,3 +10,10 @@ pub(crate) struct Located {
     /// Attained level of the interval, or the level asked for when there is none.
     pub level: f64,
 }
+
+impl Located {
+    /// From end to end of the interval; `None` where there is none, or its ends are the same.
+    pub(crate) fn breadth(&self) -> Option<f64> {
+        self.ends.map(|(low, high)| high - low).filter(|breadth| *breadth > 0.0)
+    }
+}

@@ -2,7 +2,10 @@
 
 use tare_model::findings::{CaseFindings, ConsolidationFindings, SizingFindings};
 use tare_model::plan::Plan;
+use tare_model::precision::Precision;
 use tare_model::published::Published;
+use tare_model::study::Study;
+use tare_model::written::percent;
 
 use crate::capacity;
 use crate::comparison::NOISY_MIN;
@@ -10,6 +13,7 @@ use crate::density;
 use crate::distribution::BEYOND_MIN;
 use crate::estimate::{ALPHA, POWER, RANK_BLOCKS_MIN};
 use crate::flags::{GAP_INTERVALS_MAX, STEAL_MAX};
+use crate::precision::IN_A_ROW;
 use crate::steady::{CHANGE_MIN, POINTS_MIN, UNSTEADY_ALPHA};
 use crate::{consolidation, limits, sizing, turns};
 
@@ -44,18 +48,12 @@ fn measured(plan: &Plan, comparisons: usize, cases: &[CaseFindings]) -> Vec<Stri
     let replica = study.arms.iter().any(|arm| arm.replica_of.as_deref() == Some(&study.baseline));
     let mut paragraphs = vec![
         format!(
-            "The unit of analysis is one value a trial. Each of the {} blocks ran every arm of every case once, each on a fresh \
-             instance, in an order drawn with seed {}; the number of blocks was fixed before the run. Requests of different trials \
-             are never pooled to make an interval.",
-            study.blocks, study.seed
+            "The unit of analysis is one value a trial. Each block ran every arm of every case once, each on a fresh instance, in an order \
+             drawn with seed {}. {} Requests of different trials are never pooled to make an interval.",
+            study.seed,
+            number_of_blocks(study)
         ),
-        format!(
-            "An effect is the ratio of an arm to the baseline within a block. From {RANK_BLOCKS_MIN} blocks on it is the \
-             Hodges-Lehmann estimate of the log ratios with the exact interval of the Wilcoxon signed-rank test, which needs only that \
-             log ratios are symmetric, as the random order makes them when there is no difference. With 2 to {} blocks no distribution-free \
-             interval of {level:.0} % exists, so Student's t is used, which assumes normal log ratios. The level given is the one attained.",
-            RANK_BLOCKS_MIN - 1
-        ),
+        effects(study, level),
         if replica {
             "The noise floor is what the baseline shows against itself: it ran twice in each block, and the floor is \
              the estimate of one run over the other, from as many blocks as an arm's. A difference counts as detected \
@@ -100,6 +98,38 @@ fn measured(plan: &Plan, comparisons: usize, cases: &[CaseFindings]) -> Vec<Stri
     paragraphs.extend(density::method(plan));
     paragraphs.extend(capacity::method(plan));
     paragraphs
+}
+
+/// What decided how many blocks there were.
+fn number_of_blocks(study: &Study) -> String {
+    let Some(Precision { at_least, until }) = study.precision else {
+        return format!("Their number, {}, was fixed before the run.", study.blocks);
+    };
+    format!(
+        "The rule for their number was fixed before the run: a case takes at least {at_least} blocks and at most {}, and ends when after \
+         {IN_A_ROW} blocks in a row no interval of its primary metric, on any arm (the baseline's replica included), reaches further than \
+         {} from its estimate. Only the widths of intervals decide, never an estimate or a verdict.",
+        study.blocks,
+        percent(until)
+    )
+}
+
+/// What an effect is, and its interval.
+fn effects(study: &Study, level: f64) -> String {
+    let interval = if study.precision.is_some() {
+        "the interval of the Wilcoxon signed-rank test, stretched by a factor that grows with the autocorrelation of neighbouring blocks and \
+         that was set by simulation, so that an interval holds what it states although its own width ended the case and although blocks \
+         in a row may be alike; its level is 95 %. Intervals of an arm's own values are not stretched"
+    } else {
+        "the exact interval of the Wilcoxon signed-rank test, which needs only that log ratios are symmetric, as the random order makes them \
+         when there is no difference. The level given is the one attained"
+    };
+    format!(
+        "An effect is the ratio of an arm to the baseline within a block. From {RANK_BLOCKS_MIN} blocks on it is the Hodges-Lehmann estimate \
+         of the log ratios with {interval}. With 2 to {} blocks no distribution-free interval of {level:.0} % exists, so Student's t is \
+         used, which assumes normal log ratios.",
+        RANK_BLOCKS_MIN - 1
+    )
 }
 
 /// What is said of figures that others published: nothing that only those who measured them can know.

@@ -1,7 +1,8 @@
 //! A run as it is analysed.
 
 use tare_model::environment::Environment;
-use tare_model::plan::Plan;
+use tare_model::plan::{Plan, PlannedTrial};
+use tare_model::precision::is_spared;
 use tare_model::trial::TrialRecord;
 use tare_record::RunFacts;
 
@@ -18,4 +19,12 @@ pub struct Run<'a> {
     pub trials: &'a [TrialRecord],
     /// What is wrong with the folder, each in a sentence.
     pub problems: &'a [String],
+}
+
+impl<'a> Run<'a> {
+    /// The trials that the plan has, without those of blocks that their cases do not take.
+    pub(crate) fn wanted(&self) -> impl Iterator<Item = &'a PlannedTrial> {
+        let ended = &self.facts.ended;
+        self.plan.trials.iter().filter(|planned| !is_spared(ended, planned))
+    }
 }

@@ -51,6 +51,7 @@ pub(crate) fn study(published: Published, arms: Vec<Arm>, cases: Vec<Case>) -> S
         name: format!("published-{}", published.report),
         question: published.title.clone(),
         blocks: 1,
+        precision: None,
         seed: 0,
         baseline: arms.first().map_or_else(String::new, |arm| arm.id.clone()),
         arms,

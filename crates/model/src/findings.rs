@@ -12,6 +12,7 @@ use crate::guest::ParityRow;
 use crate::merging::SavedFrom;
 use crate::metric::MetricSpec;
 use crate::plan::Plan;
+use crate::precision::CaseBlocks;
 use crate::sample::CpuAccount;
 use crate::trial::Flag;
 
@@ -123,6 +124,8 @@ pub struct CaseFindings {
     pub id: String,
     /// Name for people.
     pub label: String,
+    /// The blocks that it took and why no more, where that followed from its intervals and is decided.
+    pub blocks: Option<CaseBlocks>,
     /// One entry a metric, primary first.
     pub metrics: Vec<MetricFindings>,
     /// Latency distribution an arm, where the workload has operations.

@@ -28,6 +28,7 @@ pub mod metric;
 pub mod packed;
 mod part;
 pub mod plan;
+pub mod precision;
 pub mod published;
 pub mod random;
 pub mod redact;

@@ -9,6 +9,7 @@ use crate::density::DensitySpec;
 use crate::guest::{GuestSize, Seccomp};
 use crate::load::{LoadKind, LoadModel, Phases};
 use crate::merging::HostMemory;
+use crate::precision::Precision;
 use crate::published::Published;
 use crate::turns::TurnSpec;
 use crate::units::Span;
@@ -25,8 +26,10 @@ pub struct Study {
     pub name: String,
     /// What the study answers, in the user's words.
     pub question: String,
-    /// Blocks: each runs every arm of every case once.
+    /// Blocks: each runs every arm of every case once. With `precision`, the most that a case takes.
     pub blocks: u32,
+    /// When a case has blocks enough; `None`: it takes all.
+    pub precision: Option<Precision>,
     /// Seed of the order of arms and of the drivers' randomness.
     pub seed: u64,
     /// Id of the arm that others are compared with.

@@ -31,6 +31,11 @@ pub fn value(value: f64, unit: &Unit) -> String {
     format!("{} {prefix}{name}", grouped(&format!("{number:.places$}"))).trim_end().to_owned()
 }
 
+/// A share as a percentage, to a thousandth of a per cent at most: `2.5 %`.
+pub fn percent(share: f64) -> String {
+    format!("{} %", (share * 1e5).round() / 1e3)
+}
+
 /// Commas between the thousands of a written decimal number.
 pub fn grouped(text: &str) -> String {
     let (sign, rest) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));

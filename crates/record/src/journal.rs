@@ -10,6 +10,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tare_model::precision::CaseBlocks;
 use tare_model::trial::Phase;
 
 use crate::digest::sha256_hex;
@@ -104,12 +105,14 @@ pub enum JournalEvent {
         /// Why, in a sentence.
         reason: String,
     },
+    /// A case takes no further block: its trials of later blocks are not run.
+    CaseEnded(CaseBlocks),
     /// The run ends before its plan does.
     RunInterrupted {
         /// Why, for people.
         reason: String,
     },
-    /// Every trial of the plan was run.
+    /// Every trial of the plan was run, save those of blocks that their cases do not take.
     RunFinished,
 }
 
@@ -229,6 +232,14 @@ impl Journal {
             _ => Vec::new(),
         };
         self.entries.iter().flat_map(of).collect()
+    }
+
+    /// The cases that take no further block, in the order of the journal.
+    pub fn ended(&self) -> impl Iterator<Item = &CaseBlocks> {
+        self.entries.iter().filter_map(|entry| match &entry.event {
+            JournalEvent::CaseEnded(ended) => Some(ended),
+            _ => None,
+        })
     }
 
     /// Whether the run went through its plan.

@@ -7,6 +7,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use tare_model::environment::Environment;
 use tare_model::findings::{FINDINGS_SCHEMA, Findings};
 use tare_model::plan::{PLAN_SCHEMA, Plan};
+use tare_model::precision::CaseBlocks;
 use tare_model::trial::TrialRecord;
 
 use crate::error::{RecordError, Result};
@@ -18,7 +19,7 @@ use crate::run_id::is_run_id;
 use crate::sets;
 
 /// Who ran it and how far it came.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct RunFacts {
     /// Run id; `unknown` where the journal gives none of the form that runs have.
     pub run_id: String,
@@ -28,6 +29,8 @@ pub struct RunFacts {
     pub finished: bool,
     /// By which the folder is known, see [`Journal::root_hash`].
     pub root_hash: String,
+    /// The cases that take no further block, where their number follows from their intervals.
+    pub ended: Vec<CaseBlocks>,
 }
 
 /// A run folder, opened for reading.
@@ -69,7 +72,7 @@ impl RunFolder {
         let source = String::from_utf8(study)
             .map_err(|_| RecordError::damaged(&folder.file(layout::STUDY), "is not text", COPY_AGAIN))?;
         let journal = Journal::read(&folder)?;
-        let facts = facts_of(&journal);
+        let facts = facts_of(&journal, &plan);
         let this = Self { folder, plan, environment, source, journal, facts };
         // Only a schema that is too new matters here; damage is reported when the trials are asked for.
         match this.results() {
@@ -194,14 +197,15 @@ impl RunFolder {
     }
 }
 
-fn facts_of(journal: &Journal) -> RunFacts {
+fn facts_of(journal: &Journal, plan: &Plan) -> RunFacts {
     let (run_id, tare_version) = match journal.entries.first().map(|entry| &entry.event) {
         Some(JournalEvent::RunStarted { run_id, tare_version, .. }) if is_run_id(run_id) => {
             (run_id.clone(), tare_version.clone())
         }
         _ => ("unknown".to_owned(), "unknown".to_owned()),
     };
-    RunFacts { run_id, tare_version, finished: journal.finished(), root_hash: journal.root_hash().to_owned() }
+    let ended = journal.ended().filter(|own| own.fits(plan)).cloned().collect();
+    RunFacts { run_id, tare_version, finished: journal.finished(), root_hash: journal.root_hash().to_owned(), ended }
 }
 
 /// Most bytes of a name or label of a study.

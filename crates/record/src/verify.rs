@@ -2,6 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tare_model::plan::PlannedTrial;
+use tare_model::precision::is_spared;
+
 use crate::digest::{sha256_hex, trial_digest};
 use crate::journal::JournalEvent;
 use crate::layout;
@@ -99,6 +102,17 @@ impl RunFolder {
         for line in sets::wrongly_withdrawn(self.plan(), journal) {
             altered(format!("line {line} withdraws trials that are no unfinished set"));
         }
+        let mut cases = BTreeSet::new();
+        for ended in journal.ended() {
+            if !ended.fits(self.plan()) {
+                altered(format!(
+                    "case {} ended after {} blocks, which the plan does not allow",
+                    ended.case, ended.blocks
+                ));
+            } else if !cases.insert(&ended.case) {
+                altered(format!("case {} ended twice", ended.case));
+            }
+        }
         if let Some(torn) = &journal.torn {
             let what = format!("the last line is not whole ({} bytes), as a crash leaves it", torn.len());
             problems.push(problem(ProblemKind::Torn, layout::JOURNAL, what, RESUME));
@@ -162,7 +176,10 @@ impl RunFolder {
             problems.push(problem(ProblemKind::Missing(index), layout::RESULTS, what, ORIGINAL));
         }
         if self.facts().finished {
-            for planned in self.plan().trials.iter().filter(|planned| !acknowledged.contains_key(&planned.index)) {
+            let missing = |planned: &&PlannedTrial| {
+                !acknowledged.contains_key(&planned.index) && !is_spared(&self.facts().ended, planned)
+            };
+            for planned in self.plan().trials.iter().filter(missing) {
                 let what = format!("the run finished, yet trial {} was never acknowledged", planned.index);
                 problems.push(problem(ProblemKind::Missing(planned.index), layout::JOURNAL, what, ORIGINAL));
             }

@@ -18,13 +18,14 @@ mod size;
 
 use serde_json::{Value as Json, json};
 use tare_model::load::{LoadModel, Phases};
+use tare_model::precision::Precision;
 use tare_model::study::{Arm, Case, STUDY_SCHEMA, Study};
 use tare_model::traits::{ANY_SIZE, Traits};
 use tare_model::units::Span;
 
 use crate::catalog::{Catalog, CatalogEntry, WorkloadAsked};
 use crate::file;
-use crate::language::shape::{Shape, check_id};
+use crate::language::shape::{Or, Shape, check_id};
 use crate::language::table::Field;
 use crate::language::tree::Cursor;
 use crate::suggest;
@@ -104,6 +105,7 @@ pub(crate) fn study(root: &Cursor<'_>, catalog: &dyn Catalog) -> Option<Study> {
     let (mut arms, baseline) = arms(&file, &context);
     noise_floor(&file, &baseline, &mut arms, root);
     context.schedule.apart = schedule::apart(&arms, catalog);
+    let (blocks, precision) = blocks(&file);
     let cases = case::cases(&file, &context);
     let client = hosts::client(&file.hosts, &context, &arms);
     hosts::in_numbers(&context, &arms, &cases);
@@ -111,7 +113,8 @@ pub(crate) fn study(root: &Cursor<'_>, catalog: &dyn Catalog) -> Option<Study> {
         schema: file.schema.or(STUDY_SCHEMA),
         name: file.name.or("").to_owned(),
         question: file.question.or("").to_owned(),
-        blocks: file.blocks.or(1),
+        blocks,
+        precision,
         seed: file.seed.or(1),
         baseline,
         lab: lab::lab(file.lab.value.as_ref()),
@@ -192,12 +195,28 @@ fn listed(at: &Cursor<'_>, name: &str, kind: &str, entries: &[CatalogEntry]) -> 
     there
 }
 
+/// The most blocks of a case, and when it has enough.
+fn blocks(file: &file::Study<'_>) -> (u32, Option<Precision>) {
+    let table = match &file.blocks.value {
+        Some(Or::Table(table)) => table,
+        Some(Or::Plain(blocks)) => return (*blocks, None),
+        None => return (1, None),
+    };
+    let (least, most) = (table.at_least.value, table.at_most.value);
+    if let Some((least, most)) = least.zip(most).filter(|(least, most)| most < least) {
+        let help = "write a larger number, or a smaller `at-least`; a fixed number is written `blocks = 12`";
+        table.at_most.wrong(&format!("is {most}, and `at-least` is {least}"), help);
+    }
+    let precision = least.zip(table.until.value).map(|(at_least, until)| Precision { at_least, until });
+    (most.unwrap_or(1), precision)
+}
+
 /// Adds the second baseline, unless it was switched off.
 fn noise_floor(file: &file::Study<'_>, baseline: &str, arms: &mut Vec<Arm>, root: &Cursor<'_>) {
     if file.noise_floor.unless_absent(true) != Some(true) {
         return;
     }
-    if file.blocks.value == Some(1) {
+    if matches!(file.blocks.value, Some(Or::Plain(1))) {
         let what = "is 1, but a noise floor takes at least 2: one pair of equal arms shows no spread";
         let help =
             "ask for more blocks (6 give an interval of 95 % without assumptions), or write `noise-floor = false`";

@@ -9,7 +9,7 @@ use tare_model::turns::Waiting;
 
 use crate::language::shape::{
     Algorithm, CpuList, Host, List, LoadNumber, MAX_CONNECTIONS, MaxCpu, Name, Named, Objectives, Or, Own, Part,
-    PerSecond, Ratio, Reference, Schedule, Seed, Size, Sweep, Switch, Text, Time, Whole, WholeTime,
+    PerSecond, Percent, Ratio, Reference, Schedule, Seed, Size, Sweep, Switch, Text, Time, Whole, WholeTime,
 };
 use crate::language::table::table;
 use crate::merging_rule::Rule;
@@ -18,6 +18,10 @@ use crate::merging_rule::Rule;
 pub(crate) const MAX_GUESTS: u32 = 256;
 /// Most pages in one go of merging: 4 GiB, which takes seconds.
 const MOST_PAGES: u32 = 1 << 20;
+/// Fewest blocks of a case whose number follows from its intervals: an interval without assumptions takes as many.
+const FEWEST_BLOCKS: u32 = 6;
+/// Most blocks.
+const MOST_BLOCKS: u32 = 10_000;
 /// Milliseconds of a day.
 const DAY: u64 = 24 * 3600 * 1000;
 /// Longest phase, milliseconds: keeps every sum within 64 bits, and whoever means more has slipped by a unit.
@@ -41,8 +45,8 @@ table! {
         required question: Text = r#""How much slower is a container?""#,
         /// The arm that all others are compared with.
         required baseline: Text = r#""native""#,
-        /// How often every arm of every case runs, each time in a fresh guest. With 6 or more, an interval of 95 % needs no assumption about the shape of the noise.
-        required blocks: Whole<1, 10_000> = "6",
+        /// How often every arm of every case runs, each time in a fresh guest: a number, or a table `{ at-least = 12, at-most = 60, until = "2%" }`, with which a case runs until its intervals are as narrow as asked. With 6 or more, an interval of 95 % needs no assumption about the shape of the noise.
+        required blocks: Or<Whole<1, MOST_BLOCKS>, Blocks<'a>> = "6",
         /// Seed of the random order of cases and arms, and of random arrivals. Default 1.
         optional seed: Seed = "1",
         /// Runs the baseline a second time in each case of each block, as an arm of its own, so that the report can say how large a difference mere noise makes. Default true.
@@ -69,6 +73,18 @@ table! {
         optional hosts: Hosts<'a> = r#"{ sut = "local", clients = ["local"] }"#,
         /// The cases: the situations in which every arm is measured. Each is a table `[cases.ID]`.
         required cases: Named<Case<'a>> = r#"{ idle = { workload = "rr" } }"#,
+    }
+}
+
+table! {
+    /// `blocks` as a table.
+    Blocks<'a> {
+        /// Fewest blocks of each case. From 12 on intervals hold what they state even where neighbouring blocks are alike; fewer than 6 have no interval that does without assumptions.
+        required at_least: Whole<FEWEST_BLOCKS, MOST_BLOCKS> = "12",
+        /// Most blocks of each case: there it ends, however wide its intervals are.
+        required at_most: Whole<FEWEST_BLOCKS, MOST_BLOCKS> = "60",
+        /// How narrow: a case ends when no interval of its primary metric reaches further than this from its estimate, on any arm. Above 0 % and below 100 %.
+        required until: Percent = r#""2%""#,
     }
 }
 

@@ -63,7 +63,13 @@ fn outcome(plan: &Plan, trials: &[TrialRecord], check: AuditCheck) -> AuditOutco
 }
 
 fn findings(plan: &Plan, trials: &[TrialRecord]) -> Findings {
-    let facts = RunFacts { run_id: "1".into(), tare_version: "0".into(), finished: true, root_hash: String::new() };
+    let facts = RunFacts {
+        run_id: "1".into(),
+        tare_version: "0".into(),
+        finished: true,
+        root_hash: String::new(),
+        ended: Vec::new(),
+    };
     crate::findings(&crate::Run { facts: &facts, plan, environment: &testing::environment(), trials, problems: &[] })
 }
 

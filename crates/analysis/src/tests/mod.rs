@@ -4,6 +4,7 @@ mod consolidation;
 mod density;
 mod oracle;
 mod power;
+mod precision;
 mod runs;
 mod simulation;
 mod sizing;
@@ -23,7 +24,12 @@ fn environment() -> Environment {
 }
 
 fn of(plan: &Plan, trials: &[TrialRecord]) -> Findings {
-    let facts =
-        RunFacts { run_id: "r".to_owned(), tare_version: "0".to_owned(), finished: true, root_hash: String::new() };
+    let facts = RunFacts {
+        run_id: "r".to_owned(),
+        tare_version: "0".to_owned(),
+        finished: true,
+        root_hash: String::new(),
+        ended: Vec::new(),
+    };
     findings(&Run { facts: &facts, plan, environment: &environment(), trials, problems: &[] })
 }

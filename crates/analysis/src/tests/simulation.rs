@@ -44,7 +44,9 @@ pub(super) fn verdict_of(ratios: Vec<f64>, floor: Option<f64>) -> Verdict {
     let pairs = ratios.iter().enumerate().map(|(block, ratio)| (block as u32, *ratio, 1.0)).collect();
     let planned = ratios.len() as u32;
     let (arm, baseline) = (("a", "a"), ("b", "b"));
-    Paired { spec: &spec, arm, baseline, pairs, blocks_planned: planned, floor, role: Role::Ordinary }.compare().verdict
+    Paired { spec: &spec, arm, baseline, pairs, blocks_planned: planned, by_width: false, floor, role: Role::Ordinary }
+        .compare()
+        .verdict
 }
 
 #[test]

@@ -108,10 +108,15 @@ shapes! {
     Ratio[LEAST: u32, MOST: u32] -> f64 = |at| share(at, f64::from(LEAST) / 1000.0..=f64::from(MOST) / 1000.0),
         json!({ "type": "number", "minimum": f64::from(LEAST) / 1000.0, "maximum": f64::from(MOST) / 1000.0 });
     /// A percentage of something, from `LEAST` to `MOST`, as a share.
-    Part[LEAST: u32, MOST: u32] -> f64 = |at| part(at, LEAST, MOST), json!({ "type": "string", "pattern": PERCENTAGE });
+    Part[LEAST: u32, MOST: u32] -> f64 = |at| {
+        let (least, most) = (f64::from(LEAST), f64::from(MOST));
+        percentage(at, |number| (least..=most).contains(&number), &format!("from {least} % to {most} %"))
+    }, json!({ "type": "string", "pattern": PERCENTAGE });
     /// What counts as 1 in a score.
     Reference -> f64 = |at| within(at, at.number()?, 0.001..=MOST_REFERENCE),
         json!({ "type": "number", "minimum": 0.001, "maximum": MOST_REFERENCE });
+    /// A percentage between 0 and 100, as a share.
+    Percent -> f64 = |at| percentage(at, |number| number > 0.0 && number < 100.0, "above 0 % and below 100 %"), json!({ "type": "string", "pattern": PERCENTAGE });
     /// Operations in a length of time.
     PerSecond -> Rate = Cursor::quantity, reference("rate");
     /// A length of time within bounds, milliseconds.
@@ -158,13 +163,13 @@ fn share(at: &Cursor<'_>, bounds: RangeInclusive<f64>) -> Option<f64> {
     within(at, share, bounds)
 }
 
-fn part(at: &Cursor<'_>, least: u32, most: u32) -> Option<f64> {
+/// A percentage within some bounds, as a share. `bounds` says which, for people.
+fn percentage(at: &Cursor<'_>, within: impl Fn(f64) -> bool, bounds: &str) -> Option<f64> {
     let text = at.text()?;
     let number = text.trim().strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
-    let within = number.filter(|number| (f64::from(least)..=f64::from(most)).contains(number));
+    let within = number.filter(|number| within(*number));
     if within.is_none() {
-        let what = format!("is {text:?}, and must be a percentage from {least} % to {most} %");
-        at.wrong(&what, at.example_and_meaning());
+        at.wrong(&format!("is {text:?}, and must be a percentage {bounds}"), at.example_and_meaning());
     }
     within.map(|number| number / 100.0)
 }

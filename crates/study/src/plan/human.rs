@@ -3,9 +3,11 @@
 use std::fmt::Write;
 
 use tare_model::plan::Plan;
+use tare_model::precision::Precision;
 use tare_model::study::{CaseSchedule, Guests, Study};
 use tare_model::turns::{TurnSpec, Waiting};
 use tare_model::units::{ByteSize, Span};
+use tare_model::written;
 
 use super::{capacity, cpu_target, cpu_words, density};
 use crate::host::HostFacts;
@@ -40,14 +42,15 @@ fn summary(plan: &Plan, host: &HostFacts) -> String {
     let (study, cost) = (&plan.study, &plan.cost);
     let mut text = String::new();
     line(&mut text, &format!("{}: {}", study.name, study.question));
+    let at_most = if study.precision.is_some() { "at most " } else { "" };
     let counts = format!(
         "{} = {} x {} x {}",
         plan.trials.len(),
-        counted(study.blocks as usize, "block"),
+        blocks(study),
         counted(study.cases.len(), "case"),
         counted(study.arms.len(), "arm"),
     );
-    let mut rows = vec![("trials", vec![format!("{counts}, seed {}", study.seed)])];
+    let mut rows = vec![("trials", vec![format!("{at_most}{counts}, seed {}", study.seed)])];
     #[expect(clippy::float_cmp, reason = "1 is written as such, never computed")]
     if study.scale != 1.0 {
         let what = "every phase is that many times as long as the study says";
@@ -58,6 +61,7 @@ fn summary(plan: &Plan, host: &HostFacts) -> String {
     rows.extend([
         ("baseline", vec![baseline(plan)]),
         ("schedule", schedule(study)),
+        ("blocks", precision(study)),
         ("time", duration(plan)),
         ("searches", capacity::words(study)),
         ("targets", cpu_target::words(study)),
@@ -112,9 +116,32 @@ fn turns(spec: &TurnSpec, steady_state: Span) -> String {
     format!("turns of {}{warm_up}, {} between two, {waiting} meanwhile{few}", spec.turn, spec.gap)
 }
 
+/// How often every arm of a case runs.
+fn blocks(study: &Study) -> String {
+    let most = counted(study.blocks as usize, "block");
+    study.precision.map_or_else(|| most.clone(), |rule| format!("{} to {most}", rule.at_least))
+}
+
+/// When a case has blocks enough, where that follows from its intervals.
+fn precision(study: &Study) -> Vec<String> {
+    let sentence = |rule: Precision| {
+        let until = written::percent(rule.until);
+        format!("{} of each case, until no interval reaches further than {until} from its estimate", blocks(study))
+    };
+    study.precision.map(sentence).into_iter().collect()
+}
+
 fn duration(plan: &Plan) -> Vec<String> {
     let (measuring, around) = (plan.cost.measuring, plan.cost.around);
-    let total = time(Span { ns: measuring.ns.saturating_add(around.ns) });
+    let whole = Span { ns: measuring.ns.saturating_add(around.ns) };
+    let total = match plan.study.precision {
+        Some(rule) => {
+            let share = f64::from(rule.at_least) / f64::from(plan.study.blocks.max(1));
+            let (least, most) = (time(Span { ns: (whole.ns as f64 * share) as u64 }), time(whole));
+            format!("{least} to {most} for {}; of the most", blocks(&plan.study))
+        }
+        None => time(whole),
+    };
     let parts = format!("{total}: {} measuring, {} around it", time(measuring), time(around));
     let searching = capacity::measuring_at_most(&plan.study)
         .map(|most| format!("at most {} measuring, if each search takes every try that it may", time(most)));

@@ -38,6 +38,23 @@ fn over_many_blocks_every_arm_comes_first_about_equally_often() {
     assert!(first.values().all(|&n| n.abs_diff(2000) < 183), "{first:?}");
 }
 
+#[test]
+fn blocks_by_precision_have_the_trials_of_the_most_and_the_time_of_both() {
+    use tare_model::precision::Precision;
+    let text = super::GOOD.replacen("blocks = 3", "blocks = { at-least = 12, at-most = 60, until = \"2.5 %\" }", 1);
+    let study = study_of(&text);
+    assert_eq!((study.blocks, study.precision), (60, Some(Precision { at_least: 12, until: 0.025 })));
+    let plan = plan(&study, &roomy(), &Fake).unwrap();
+    assert_eq!(plan.trials.len(), 60 * study.cases.len() * study.arms.len());
+    let text = human(&plan, &roomy());
+    let trials = format!("at most {} = 12 to 60 blocks x ", plan.trials.len());
+    for said in
+        [&*trials, " of each case, until no interval reaches further than 2.5 % from its estimate", "12 to 60 blocks; "]
+    {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+}
+
 /// If this fails, the order of every study ever published has changed. Do not accept the new order.
 #[test]
 fn the_order_for_a_seed_is_pinned() {
