@@ -5,6 +5,7 @@
 //! the host is written to the ledger of the run first, so that its reaper or any fresh process can take it away.
 
 mod bench;
+mod blocks;
 mod calibration;
 mod cancel;
 mod capacity;
@@ -40,6 +41,7 @@ mod time_limits;
 mod trial;
 mod workloads;
 
+pub use blocks::BlockRule;
 pub use cancel::Cancel;
 pub use data_storage::no_place_for_data;
 pub use doctor::{

@@ -2,6 +2,7 @@
 
 use tare_model::capacity::ProbePurpose;
 use tare_model::plan::{Plan, PlannedTrial};
+use tare_model::precision::Judged;
 use tare_model::trial::{Phase, TrialRecord};
 
 /// How far the scale-up of guests is.
@@ -72,6 +73,8 @@ pub trait Observer {
     fn cpu_search(&self, _trial: &PlannedTrial, _now: &CpuSearchNow) {}
     /// A trial is over and in the run folder.
     fn trial_ended(&self, _record: &TrialRecord) {}
+    /// So many whole blocks of a case are recorded: how narrow its intervals are, whether it ends, and how many it is likely to take.
+    fn judged(&self, _case: &str, _judged: &Judged) {}
     /// Something the user should know now, such as a dead run that was cleaned up.
     fn note(&self, _text: &str) {}
 }

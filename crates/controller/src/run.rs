@@ -18,6 +18,7 @@ use tare_record::{JournalEvent, RunFolder, RunWriter};
 use tare_workload::{Calibration, Data, Workload};
 
 use crate::bench::Bench;
+use crate::blocks::{BlockRule, Blocks};
 use crate::calibration;
 use crate::cancel::Cancel;
 use crate::cleanliness::left_behind;
@@ -61,6 +62,8 @@ pub struct RunOptions<'a> {
     pub alongside: bool,
     /// Where platforms and workloads come from.
     pub registry: &'a dyn Registry,
+    /// Decides when a case has blocks enough, where the study does not fix their number.
+    pub rule: BlockRule,
     /// Who watches.
     pub observer: &'a dyn Observer,
     /// The wish to stop.
@@ -354,13 +357,14 @@ fn lifetime(plan: &Plan, made: &Made) -> Duration {
     longest.duration() * 2 + scale_up + TIMEOUT * 10 + Duration::from_secs(3600)
 }
 
-/// The trials that are not recorded yet, in the order of the plan.
+/// The trials that are wanted and not recorded yet, in the order of the plan.
 fn all_trials(options: &RunOptions<'_>, made: &Made, bench: &Bench<'_>) -> Result<RunEnd, ControllerError> {
     let plan = options.plan;
     let recorded = bench.book.recorded();
     options.observer.run_began(plan, recorded.len() as u32);
-    let left = plan.trials.iter().filter(|trial| !recorded.contains(&trial.index)).map(|trial| trial.case.as_str());
-    let left = left.collect();
+    let mut blocks = Blocks::new(bench, options.rule, options.out)?;
+    let is_left = |trial: &&PlannedTrial| !recorded.contains(&trial.index) && !blocks.is_spared(trial);
+    let left = plan.trials.iter().filter(is_left).map(|trial| trial.case.as_str()).collect();
     let Some(data) = setup::all(bench, made.in_lab(), &made.workloads, &left)? else {
         return count(options.out, options.cancel.reason());
     };
@@ -371,6 +375,13 @@ fn all_trials(options: &RunOptions<'_>, made: &Made, bench: &Bench<'_>) -> Resul
         if let Some(reason) = options.cancel.reason() {
             interrupted = Some(reason);
             break;
+        }
+        let wanted = match together.first() {
+            Some(first) => blocks.wants(bench, first)?,
+            None => false,
+        };
+        if !wanted {
+            continue;
         }
         let tasks =
             together.iter().map(|planned| task(plan, made, planned, &data, &loads)).collect::<Result<_, _>>()?;
@@ -386,7 +397,10 @@ fn all_trials(options: &RunOptions<'_>, made: &Made, bench: &Bench<'_>) -> Resul
             interrupted = Some(reason);
             break;
         }
-        keep(options, bench, records)?;
+        keep(options, bench, records, &mut blocks)?;
+    }
+    if interrupted.is_none() {
+        blocks.finish(bench)?;
     }
     count(options.out, interrupted)
 }
@@ -432,13 +446,19 @@ fn task<'a>(
 }
 
 /// Writes down what came of trials that ran together, and sees that they left nothing behind.
-fn keep(options: &RunOptions<'_>, bench: &Bench<'_>, records: Vec<TrialRecord>) -> Result<(), ControllerError> {
+fn keep(
+    options: &RunOptions<'_>,
+    bench: &Bench<'_>,
+    records: Vec<TrialRecord>,
+    blocks: &mut Blocks,
+) -> Result<(), ControllerError> {
     for mut record in records {
         if let Some(other) = others(bench.run_id)?.first() {
             let detail = format!("run {} was alive on this host at the end of the trial", other.run_id);
             record.flags.push(Flag { kind: "alongside".into(), detail });
         }
         bench.book.append(&record)?;
+        blocks.add(bench.plan, &record);
         options.observer.trial_ended(&record);
         if let Some(left) = left_behind(bench.run_id, bench.book) {
             return Err(ControllerError::NotClean { trial: record.planned.index, left });

@@ -331,6 +331,7 @@ fn an_observer_sees_each_try_and_a_search_that_is_stopped_begins_anew_when_it_is
         redact: true,
         alongside: true,
         registry: &limited,
+        rule: tare_analysis::judge,
         observer: &again,
         cancel: &cancel,
     };

@@ -146,6 +146,7 @@ fn the_load_is_found_once_a_run_and_kept_when_it_is_resumed() {
             redact,
             alongside,
             registry,
+            rule: tare_analysis::judge,
             observer,
             cancel,
         })

@@ -127,7 +127,7 @@ pub struct StudyArguments {
     /// Multiply every phase by this, such as 0.1 for a tenth of the time. The report states it.
     #[arg(long, value_name = "FACTOR", allow_negative_numbers = true)]
     pub scale: Option<f64>,
-    /// Run this many blocks instead of the study's.
+    /// Run this many blocks instead of the study's, a fixed number.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub blocks: Option<u32>,
     /// Order trials by this seed instead of the study's.

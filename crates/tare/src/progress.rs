@@ -1,6 +1,7 @@
 //! What the terminal shows during a run.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -8,9 +9,11 @@ use indicatif::{ProgressBar, ProgressStyle};
 use tare_controller::{CpuSearchNow, Observer, ScaleUpNow, TryNow};
 use tare_model::capacity::ProbePurpose;
 use tare_model::plan::{Plan, PlannedTrial};
+use tare_model::precision::{Judged, Precision, WhyEnded};
 use tare_model::study::{CaseLoad, Study};
 use tare_model::text::brief;
 use tare_model::trial::{Outcome, Phase, TrialRecord};
+use tare_model::written;
 
 use crate::output;
 
@@ -32,6 +35,12 @@ struct State {
     blocks: u32,
     /// The step under way, by its first trial, and the phase that it has come to: the arms of a set go through the phases one by one.
     step: Option<(u32, Option<Phase>)>,
+    /// The trials of the plan, in order.
+    trials: Vec<PlannedTrial>,
+    /// Blocks that a case is likely to take, where their number follows from its intervals and that is known.
+    likely: BTreeMap<String, u32>,
+    /// Whether the number of blocks follows from intervals.
+    by_precision: bool,
     /// Whether some trials are scale-ups.
     scale_ups: bool,
     /// What trials and tries took beside their load, seconds.
@@ -54,6 +63,8 @@ struct Planned {
     tries: u32,
     /// How often it is at most.
     at_most: u32,
+    /// Whether its case is not likely to take its block.
+    spared: bool,
 }
 
 /// A try under way.
@@ -156,6 +167,34 @@ fn set_label(trial: &PlannedTrial, arms: u32, blocks: u32) -> String {
     format!("block {} of {blocks}, case {}: {arms} arms in turns", trial.block + 1, trial.case)
 }
 
+/// What a run is to do, and how long that takes: `least` at least, where its blocks follow from intervals.
+fn began(plan: &Plan, least: Option<String>, time: &str) -> String {
+    let (name, trials, blocks) = (&plan.study.name, plan.trials.len(), plan.study.blocks);
+    let blocks = format!("{blocks} {}", if blocks == 1 { "block" } else { "blocks" });
+    let Some((rule, least)) = plan.study.precision.zip(least) else {
+        return format!("{name}: {trials} trials in {blocks}, {time}");
+    };
+    let until = written::percent(rule.until);
+    format!("{name}: at most {trials} trials in {} to {blocks} (until {until}), {least} to {time}", rule.at_least)
+}
+
+/// How narrow the intervals of a case are when it ends.
+fn case_ended(case: &str, judged: &Judged, why: WhyEnded) -> String {
+    let width = judged.width.map_or_else(
+        || "an interval is missing".to_owned(),
+        |width| format!("the widest interval reaches {:.1} % from its estimate", width * 100.0),
+    );
+    match why {
+        WhyEnded::Precise => format!("{case}: precise enough after {} blocks: {width}", judged.blocks),
+        WhyEnded::AtMost => {
+            format!("{case}: ends after {} blocks, the most that the study allows: {width}", judged.blocks)
+        }
+        WhyEnded::NothingCompared => {
+            format!("{case}: ends after {} blocks, for no arm has a ratio to the baseline", judged.blocks)
+        }
+    }
+}
+
 /// Which trial it is, for people.
 fn label(trial: &PlannedTrial) -> String {
     format!("block {}, {}, {}", trial.block + 1, trial.case, trial.arm)
@@ -172,7 +211,8 @@ fn scale_up(now: &ScaleUpNow) -> String {
 
 /// Seconds that the trials from `next` on will take.
 fn seconds_left(planned: &[Planned], next: usize, around_s: f64) -> f64 {
-    planned.iter().skip(next).map(|planned| f64::from(planned.tries) * (planned.each_s + around_s)).sum()
+    let left = planned.iter().skip(next).filter(|planned| !planned.spared);
+    left.map(|planned| f64::from(planned.tries) * (planned.each_s + around_s)).sum()
 }
 
 /// What each trial is planned to take, in the order of the plan.
@@ -183,7 +223,7 @@ fn all_planned(plan: &Plan) -> Vec<Planned> {
         match case.and_then(|case| Some((case.schedule.turns()?, case))).filter(|_| arms > 1) {
             Some((turns, case)) => {
                 let each_s = turns.total(&case.phases, arms).as_secs_f64() / f64::from(arms);
-                vec![Planned { each_s, tries: 1, at_most: 1 }; step.len()]
+                vec![Planned { each_s, tries: 1, at_most: 1, spared: false }; step.len()]
             }
             None => step.iter().map(|trial| planned(trial, &plan.study)).collect(),
         }
@@ -194,12 +234,12 @@ fn all_planned(plan: &Plan) -> Vec<Planned> {
 /// What a trial by itself is planned to take: its load; in a scale-up that of all levels, with the rest before each and, where
 /// memory is merged, the longest wait for that; in a search that of all tries, or of all steps, that are likely.
 fn planned(trial: &PlannedTrial, study: &Study) -> Planned {
-    let once = |each_s| Planned { each_s, tries: 1, at_most: 1 };
+    let once = |each_s| Planned { each_s, tries: 1, at_most: 1, spared: false };
     let Some(case) = study.cases.iter().find(|case| case.id == trial.case) else { return once(0.0) };
     let load = case.phases.total().as_secs_f64();
     match &case.load {
         CaseLoad::Fixed { .. } | CaseLoad::ShareOf { .. } => once(load),
-        CaseLoad::Capacity(spec) => Planned { each_s: load, tries: spec.tries_likely(), at_most: spec.tries_at_most() },
+        CaseLoad::Capacity(spec) => Planned { tries: spec.tries_likely(), at_most: spec.tries_at_most(), ..once(load) },
         CaseLoad::CpuTarget { target, .. } => {
             once(load + target.searching(&case.phases, target.steps_likely()).as_secs_f64())
         }
@@ -220,7 +260,33 @@ fn tries_left(planned: Planned, number: u32) -> u32 {
 impl State {
     /// How the time that is shown is meant.
     fn about(&self) -> &'static str {
-        if self.scale_ups { "at most about" } else { "about" }
+        let is_most = self.scale_ups || (self.by_precision && self.likely.is_empty());
+        if is_most { "at most about" } else { "about" }
+    }
+
+    /// Takes note of how many blocks a case is likely to take.
+    fn foresee(&mut self, case: &str, blocks: u32) {
+        self.likely.insert(case.to_owned(), blocks);
+        for (planned, trial) in self.planned.iter_mut().zip(&self.trials).filter(|(_, trial)| trial.case == case) {
+            planned.spared = trial.block >= blocks;
+        }
+    }
+
+    /// Trials that are likely to be run, in all.
+    fn to_run(&self) -> u64 {
+        self.planned.iter().filter(|planned| !planned.spared).count() as u64
+    }
+
+    /// How far the run is after so many trials, where no bar shows it.
+    fn how_far(&self, done: u64) -> String {
+        let trials = format!("{} trials", self.to_run());
+        match self.ends_at.filter(|_| self.by_precision) {
+            Some(at) => {
+                let left = minutes(at.saturating_duration_since(Instant::now()));
+                format!("{done} of likely {trials}, {} {left} left", self.about())
+            }
+            None => format!("{done} of {trials}"),
+        }
     }
 
     /// The first trial of the step of a trial, and how many trials that has.
@@ -274,9 +340,13 @@ impl Observer for Progress {
         let reckoned_s = plan.cost.around.ns as f64 / 1e9 / tries.max(1.0);
         let around_s = if adds_guests { AROUND_GUESS_S } else { reckoned_s.max(AROUND_GUESS_S) };
         let total = Duration::from_secs_f64(seconds_left(&planned, done as usize, around_s));
+        let first = |rule: Precision| plan.trials.iter().zip(&planned).filter(move |own| own.0.block < rule.at_least);
+        let least: Option<Vec<Planned>> = plan.study.precision.map(|rule| first(rule).map(|own| *own.1).collect());
         let (about, most) = {
             let mut state = self.state.borrow_mut();
             state.scale_ups = adds_guests;
+            state.by_precision = plan.study.precision.is_some();
+            state.trials.clone_from(&plan.trials);
             state.planned = planned;
             state.blocks = plan.study.blocks;
             let of =
@@ -292,14 +362,8 @@ impl Observer for Progress {
         });
         self.bar.set_length(steps.len() as u64);
         self.bar.set_position(behind.count() as u64);
-        self.line(&format!(
-            "{}: {} trials in {} {}, {about} {}{most}",
-            plan.study.name,
-            plan.trials.len(),
-            plan.study.blocks,
-            if plan.study.blocks == 1 { "block" } else { "blocks" },
-            minutes(total)
-        ));
+        let least = least.map(|least| Duration::from_secs_f64(seconds_left(&least, done as usize, around_s)));
+        self.line(&began(plan, least.map(minutes), &format!("{about} {}{most}", minutes(total))));
         for deviation in &plan.deviations {
             self.line(&format!("note: {deviation}"));
         }
@@ -312,7 +376,9 @@ impl Observer for Progress {
             return;
         }
         state.step = (arms > 1).then_some((first, None));
-        state.label = if arms > 1 { set_label(trial, arms, state.blocks) } else { label(trial) };
+        let label = if arms > 1 { set_label(trial, arms, state.blocks) } else { label(trial) };
+        let likely = state.likely.get(&trial.case).map(|blocks| format!(" (of likely {blocks} blocks)"));
+        state.label = label + &likely.unwrap_or_default();
         state.trying = None;
         let tries = state.planned.get(trial.index as usize).map_or(1, |planned| planned.tries);
         state.estimate(trial, tries);
@@ -371,7 +437,7 @@ impl Observer for Progress {
             let own = state.planned.get(planned.index as usize).copied();
             // The tries of a search were counted one by one.
             if own.is_none_or(|own| own.at_most == 1) {
-                state.took(record.wall_s / f64::from(arms), own.map_or(record.load_s, |own| own.each_s));
+                state.took(record.wall_s, own.map_or(record.load_s, |own| own.each_s));
             }
         }
         if planned.index + 1 == first + arms {
@@ -393,8 +459,21 @@ impl Observer for Progress {
                 self.reason(&format!("{what}: failed in {phase}"), reason);
             }
         }
-        if self.bar.is_hidden() && (planned.index + 1).is_multiple_of(10) {
-            output::note(&format!("{} of {} trials", planned.index + 1, self.state.borrow().planned.len()));
+        let done = self.bar.position();
+        if self.bar.is_hidden() && done.is_multiple_of(10) {
+            output::note(&self.state.borrow().how_far(done));
+        }
+    }
+
+    fn judged(&self, case: &str, judged: &Judged) {
+        let to_run = {
+            let mut state = self.state.borrow_mut();
+            state.foresee(case, judged.likely);
+            state.to_run()
+        };
+        self.bar.set_length(to_run);
+        if let Some(why) = judged.ended {
+            self.line(&case_ended(case, judged, why));
         }
     }
 
@@ -424,10 +503,10 @@ mod tests {
 
     #[test]
     fn what_is_left_counts_the_trials_to_come_and_what_surrounds_them() {
-        let once = |each_s| Planned { each_s, tries: 1, at_most: 1 };
+        let once = |each_s| Planned { each_s, tries: 1, at_most: 1, spared: false };
         assert_eq!(seconds_left(&[2.0, 3.0, 4.0].map(once), 1, 0.5), 8.0);
         assert_eq!(seconds_left(&[once(2.0)], 1, 0.5), 0.0);
-        let search = Planned { each_s: 2.0, tries: 10, at_most: 30 };
+        let search = Planned { tries: 10, at_most: 30, ..once(2.0) };
         assert_eq!(seconds_left(&[search, once(1.0)], 0, 0.5), 26.5);
         let left: Vec<u32> = [1, 8, 11, 29, 30, 31].into_iter().map(|number| tries_left(search, number)).collect();
         assert_eq!(left, [10, 3, 1, 1, 1, 1]);
@@ -435,6 +514,24 @@ mod tests {
         assert_eq!((state.most(0).as_deref(), state.most(1).as_deref()), (Some("76 s"), Some("1 s")));
         assert_eq!(State { planned: vec![once(1.0)], ..State::default() }.most(0), None);
         assert_eq!(minutes(Duration::from_secs(91)), "2 min");
+    }
+
+    #[test]
+    fn what_is_left_follows_the_blocks_that_a_case_is_likely_to_take() {
+        let trial = |index, case: &str| PlannedTrial { index, block: index / 2, case: case.into(), arm: "a".into() };
+        let trials: Vec<PlannedTrial> = (0..8).map(|n| trial(n, if n % 2 == 0 { "quiet" } else { "loud" })).collect();
+        let once = Planned { each_s: 1.0, tries: 1, at_most: 1, spared: false };
+        let mut state = State { planned: vec![once; 8], trials, by_precision: true, ..State::default() };
+        assert_eq!((state.to_run(), state.about()), (8, "at most about"));
+        state.foresee("quiet", 2);
+        state.foresee("loud", 3);
+        // Two blocks of the one and three of the other; of these the first block is done.
+        assert_eq!((state.to_run(), state.about(), seconds_left(&state.planned, 2, 0.0)), (5, "about", 3.0));
+        state.foresee("loud", 4);
+        assert_eq!(state.to_run(), 6, "more than was foreseen");
+        let judged = Judged { blocks: 2, width: Some(0.012), ended: Some(WhyEnded::Precise), likely: 2 };
+        let said = case_ended("quiet", &judged, WhyEnded::Precise);
+        assert_eq!(said, "quiet: precise enough after 2 blocks: the widest interval reaches 1.2 % from its estimate");
     }
 
     #[test]

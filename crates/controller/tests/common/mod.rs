@@ -94,6 +94,7 @@ pub fn run_plan(
         redact: true,
         alongside: true,
         registry,
+        rule: tare_analysis::judge,
         observer,
         cancel,
     });

@@ -77,6 +77,7 @@ pub fn execute(loaded: &LoadedStudy, how: &How<'_>) -> Result<Exit, Failure> {
         redact: how.redact,
         alongside: how.alongside,
         registry: &Shipped,
+        rule: tare_analysis::judge,
         observer: &progress,
         cancel: &cancel,
     };
