@@ -8,6 +8,7 @@ use tare_model::text::is_unfit;
 
 use crate::format;
 use crate::plot::arms::{ArmLook, Arms};
+use crate::view::case::blocks;
 use crate::view::parts::Parts;
 use crate::view::{Report, account, capacity, consolidation, cpu_targets, density, fold, primary, sizing, steps};
 use crate::words;
@@ -218,7 +219,8 @@ fn notes(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<String> {
     let none_held =
         |arm: &str| case.density.iter().flat_map(|own| &own.arms).any(|own| own.arm == arm && own.held == 0);
     let judged = case.objectives.iter().filter(|objective| !none_held(&objective.arm));
-    let mut out: Vec<String> = judged.map(|objective| objective.sentence.clone()).collect();
+    let blocks = blocks(case, findings).map(|blocks| format!("{blocks}."));
+    let mut out: Vec<String> = blocks.into_iter().chain(judged.map(|objective| objective.sentence.clone())).collect();
     out.extend(case.not_measured.iter().cloned());
     let said =
         case.sections.iter().filter(|section| section.place == Place::Answer).flat_map(|section| &section.blocks);

@@ -5,7 +5,9 @@ use tare_model::findings::{
     ArmObjective, ArmSteps, CaseFindings, Comparison, Distribution, Findings, MetricFindings, Verdict,
 };
 use tare_model::metric::{Better, common};
+use tare_model::precision::WhyEnded;
 use tare_model::study::{Case, CaseLoad};
+use tare_model::written;
 
 use super::parts::Parts;
 use super::requests::RequestsView;
@@ -181,11 +183,32 @@ fn setup(case: &CaseFindings, findings: &Findings) -> String {
         let count = format::plural(u64::from(neighbours.count), "busy neighbour", "busy neighbours");
         said.push(format!("{count} of {}", size(&neighbours.guest)));
     }
+    said.extend(blocks(case, findings));
     let setup = format!("{}.", said.join("; "));
     if findings.plan.study.published.is_some() || findings.plan.study.arms.len() < 2 {
         return setup;
     }
     format!("{setup} {}", words::schedule(planned))
+}
+
+/// The blocks that a case took and why no more, where that followed from its intervals.
+pub(crate) fn blocks(case: &CaseFindings, findings: &Findings) -> Option<String> {
+    let (rule, ended) = (findings.plan.study.precision?, case.blocks.as_ref()?);
+    let (until, most) = (written::percent(rule.until), findings.plan.study.blocks);
+    let reaches = |width| format!("the widest interval reaches {} from its estimate", format::relative(width));
+    let widest = ended.width.map_or_else(|| "an interval is missing".to_owned(), reaches);
+    let blocks = format::plural(u64::from(ended.blocks), "block", "blocks");
+    Some(match ended.why {
+        WhyEnded::Precise => {
+            format!("{blocks}, precise enough: {widest}, {until} was asked")
+        }
+        WhyEnded::AtMost => {
+            format!("{blocks} of at most {most}, not precise enough: {widest}, {until} was asked")
+        }
+        WhyEnded::NothingCompared => {
+            format!("{blocks}: no arm has a ratio to the baseline, so no further block was run")
+        }
+    })
 }
 
 /// The comparisons of a metric as rows of a figure.

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use tare_model::findings::Findings;
+use tare_model::precision::{CaseBlocks, is_spared};
 use tare_model::study::{Case, LabSpec, Placement};
 
 use super::account;
@@ -78,7 +79,7 @@ fn run_facts(findings: &Findings) -> Vec<(String, String)> {
         ("trials completed", format::count(u64::from(run.completed))),
         ("wall time of all trials", format::wall_time(run.wall_s)),
         ("of which load", format::wall_time(run.load_s)),
-        ("blocks", study.blocks.to_string()),
+        ("blocks", super::trust::blocks(findings)),
         ("scale of all phases", format::trimmed(study.scale)),
         ("baseline", study.baseline.clone()),
         ("measuring, as planned", format::wall_time(plan.cost.measuring.as_secs_f64())),
@@ -201,12 +202,13 @@ fn around(case: &Case) -> String {
 /// The trials in the order in which they were planned, a row a block.
 fn order(findings: &Findings, arms: &Arms) -> Option<Table> {
     let mut table = Table::new("Order of trials", ["Block", "Trials in order"].map(Column::text).to_vec());
+    let ended: Vec<CaseBlocks> = findings.cases.iter().filter_map(|case| case.blocks.clone()).collect();
     for block in 0..findings.plan.study.blocks {
         let trials: Vec<String> = findings
             .plan
             .trials
             .iter()
-            .filter(|trial| trial.block == block)
+            .filter(|trial| trial.block == block && !is_spared(&ended, trial))
             .map(|trial| format!("{}: {}", case_label(findings, &trial.case), arms.label(&trial.arm)))
             .collect();
         if !trials.is_empty() {

@@ -3,6 +3,7 @@
 use tare_model::findings::{ArmParity, Findings};
 use tare_model::guest::ParityRow;
 use tare_model::study::Study;
+use tare_model::written;
 
 use super::case_label;
 use super::primary;
@@ -19,9 +20,7 @@ pub(crate) fn grounds(findings: &Findings, arms: &Arms) -> Vec<String> {
         let from = format!("figures of report {}, measured by others", source.report);
         return std::iter::once(from).chain(once).chain(audited).collect();
     }
-    let blocks = u64::from(study.blocks);
-    let mut out =
-        vec![trials_summary(findings), format!("{}, {}", format::plural(blocks, "block", "blocks"), shared(study))];
+    let mut out = vec![trials_summary(findings), format!("{}, {}", blocks(findings), shared(study))];
     let floor = findings.cases.iter().filter_map(primary).flat_map(|m| &m.comparisons).filter_map(|c| c.floor);
     let largest = floor.fold(None, |largest: Option<f64>, floor| Some(largest.map_or(floor, |l| l.max(floor))));
     let replica = arms.iter().find(|arm| arm.is_replica);
@@ -58,6 +57,19 @@ fn shared(study: &Study) -> &'static str {
         n if n == study.cases.len() => "all arms of each in turns, in random order",
         _ => "every arm once in each, in turns or one after another, in random order",
     }
+}
+
+/// How many blocks there were: the study's number, or where it followed from intervals those of the cases.
+pub(crate) fn blocks(findings: &Findings) -> String {
+    let study = &findings.plan.study;
+    let taken = || findings.cases.iter().map(|case| case.blocks.as_ref().map_or(study.blocks, |ended| ended.blocks));
+    let (Some(rule), Some(least), Some(most)) = (study.precision, taken().min(), taken().max()) else {
+        return format::plural(u64::from(study.blocks), "block", "blocks");
+    };
+    let range = if least == most { String::new() } else { format!("{least} to ") };
+    let most = format::plural(u64::from(most), "block", "blocks");
+    let (at_least, until) = (rule.at_least, written::percent(rule.until));
+    format!("{range}{most} a case (at least {at_least}, at most {}, until {until})", study.blocks)
 }
 
 fn wall(findings: &Findings) -> String {
