@@ -85,14 +85,8 @@ impl<'a> CaseTrials<'a> {
         }
         by_arm.values_mut().for_each(|records| records.sort_by_key(|record| record.planned.block));
         let ended = run.facts.ended.iter().find(|ended| ended.case == case.id);
-        Self {
-            plan: run.plan,
-            case,
-            redacted: run.environment.redacted,
-            by_arm,
-            load: offered::fixed(run, case),
-            ended,
-        }
+        let (load, redacted) = (offered::fixed(run, case), run.environment.redacted);
+        Self { plan: run.plan, case, redacted, by_arm, load, ended }
     }
 
     /// The blocks that it took, or was to take.

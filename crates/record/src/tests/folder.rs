@@ -4,12 +4,13 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use tare_model::histogram::Bin;
+use tare_model::precision::{CaseBlocks, Precision, WhyEnded};
 use tare_model::sample::{Sample, Source};
 use tare_model::trial::{Flag, Outcome, Part, Phase, Step, TrialRecord};
 use tare_model::{Histogram, plan::Plan};
 
 use crate::testing::{self, write_run};
-use crate::{ProblemKind, RecordError, RunFolder, RunWriter, layout, trial_digest};
+use crate::{JournalEvent, ProblemKind, RecordError, RunFolder, RunWriter, layout, trial_digest};
 
 fn whole_run(dir: &Path) -> (Plan, Vec<TrialRecord>) {
     let plan = testing::plan(2);
@@ -47,6 +48,33 @@ fn what_was_written_is_read_and_a_whole_folder_has_no_problems() {
     assert_eq!(folder.trial(99).unwrap(), None);
     assert!(folder.facts().finished);
     assert_eq!(folder.verify(), vec![]);
+}
+
+#[test]
+fn trials_of_blocks_that_a_case_does_not_take_are_not_missing() {
+    let mut plan = testing::plan(9);
+    plan.study.precision = Some(Precision { at_least: 6, until: 0.02 });
+    let whole = CaseBlocks { case: "idle".into(), blocks: 7, width: Some(0.0125), why: WhyEnded::Precise };
+    let problems = |ended: &[CaseBlocks]| {
+        let dir = tempfile::tempdir().unwrap();
+        let mut writer =
+            RunWriter::create(dir.path(), "", &plan, &testing::environment(), testing::RUN_ID, "0").unwrap();
+        for index in 0..7 * testing::ARMS.len() as u32 {
+            writer.append(&testing::trial(&plan, index)).unwrap();
+        }
+        ended.iter().for_each(|ended| writer.journal(&JournalEvent::CaseEnded(ended.clone())).unwrap());
+        writer.journal(&JournalEvent::RunFinished).unwrap();
+        drop(writer);
+        let folder = RunFolder::open(dir.path()).unwrap();
+        (folder.facts().ended.clone(), folder.verify().into_iter().map(|problem| problem.what).collect::<Vec<_>>())
+    };
+    assert_eq!(problems(std::slice::from_ref(&whole)), (vec![whole.clone()], vec![]));
+    let (ended, missing) = problems(&[]);
+    assert!(ended.is_empty() && missing.len() == 6 && missing[0].contains("trial 21 was never"), "{missing:?}");
+    let few = CaseBlocks { blocks: 5, ..whole.clone() };
+    let (ended, wrong) = problems(&[few]);
+    assert!(ended.is_empty() && wrong[0].contains("after 5 blocks, which the plan does not allow"), "{wrong:?}");
+    assert!(problems(&[whole.clone(), whole]).1[0].contains("ended twice"));
 }
 
 #[test]
