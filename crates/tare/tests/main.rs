@@ -14,6 +14,7 @@ mod hostile_input;
 mod import;
 mod ksm;
 mod poor_hosts;
+mod precision;
 mod reader;
 mod readme;
 mod reaper;
