@@ -20,7 +20,6 @@ mod modules;
 mod program;
 mod qcow2;
 mod seed;
-#[cfg(feature = "testing")]
 pub mod testing;
 
 pub use cache::{Cached, cache_directory, cached, clear};

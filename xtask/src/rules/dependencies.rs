@@ -39,7 +39,7 @@ fn judge(table: &Dependencies, name: &str, dependency: &str, for_tests: bool) ->
     if name == dependency || for_tests && !listed(&table.strict, name) {
         return Ok(());
     }
-    if listed(&table.dev_only, dependency) && !listed(&table.dev_only, name) {
+    if !for_tests && listed(&table.dev_only, dependency) && !listed(&table.dev_only, name) {
         return Err(format!("{name} uses {dependency}, which is for tests: make it a dev-dependency"));
     }
     let allowed = table.allowed.get(name).map(Vec::as_slice).unwrap_or_default();

@@ -7,6 +7,7 @@ mod adr_index;
 mod dependencies;
 mod glossary;
 mod leftovers;
+mod libraries;
 mod lints;
 mod module_circles;
 mod module_docs;
@@ -37,6 +38,7 @@ pub const ALL: &[Rule] = &[
         what: "a crate uses only the crates that the table allows it",
         check: dependencies::check,
     },
+    Rule { name: "libraries", what: "the tests of all crates use the same libraries", check: libraries::check },
     Rule { name: "platform-names", what: "no platform is named outside its own folder", check: platform_names::check },
     Rule {
         name: "workload-paths",

@@ -19,7 +19,6 @@ use rustix::fs::{FlockOperation, flock, statvfs, syncfs};
 
 use crate::cache::{self, CONTAINERS, Key};
 use crate::error::{ImageError, Result, writing};
-#[cfg(feature = "testing")]
 pub(crate) use choose::processor;
 use layer::{Budget, Layer};
 use source::Source;
