@@ -2,15 +2,17 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// In a mount namespace of its own: all of libvirt's places are empty, and go with the daemon. `$1` is the tests' place.
+/// In a mount namespace of its own: all of libvirt's places are empty, and go with the daemon, but for what it learns of the emulators, which
+/// takes it seconds. `$1` is the tests' place, `$2` where that is kept.
 const SCRIPT: &str = r#"
 for place in /run/libvirt /var/lib/libvirt /var/cache/libvirt /var/log/libvirt /etc/libvirt; do
     mkdir -p "$place" && mount -t tmpfs -o mode=755 none "$place" || exit 1
 done
+mount --bind "$2" /var/cache/libvirt || exit 1
 mkdir -p /var/lib/libvirt/qemu /etc/libvirt/qemu
 printf 'security_driver = "none"\nuser = "root"\ngroup = "root"\nstdio_handler = "file"\n' > /etc/libvirt/qemu.conf
 exec libvirtd --config "$1/libvirtd.conf" --pid-file "$1/libvirtd.pid" --timeout 120
@@ -32,6 +34,9 @@ impl Daemon {
         let place = tempfile::tempdir().unwrap();
         let sockets = place.path().join("sockets");
         fs::create_dir(&sockets).unwrap();
+        // Cargo names the folder to programs of tests, and not to the tests beside a library's code.
+        let learnt = option_env!("CARGO_TARGET_TMPDIR").map_or(place.path(), Path::new).join("libvirt");
+        fs::create_dir_all(&learnt).unwrap();
         let log = place.path().join("log");
         let config = format!(
             "unix_sock_dir = \"{}\"\nauth_unix_rw = \"none\"\nauth_unix_ro = \"none\"\nlog_outputs = \"3:file:{}\"\n",
@@ -43,7 +48,7 @@ impl Daemon {
         let said = fs::File::create(&log).unwrap();
         let child = Command::new("unshare")
             .args(["--mount", "--propagation", "private", "sh", "-c", SCRIPT, "sh"])
-            .arg(place.path())
+            .args([place.path(), &learnt])
             .stdin(Stdio::null())
             .stdout(said.try_clone().unwrap())
             .stderr(said)
