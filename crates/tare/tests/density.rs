@@ -117,7 +117,7 @@ fn metric(level: &Value, id: &str) -> f64 {
 fn guests_are_added_driven_and_merged_and_the_host_is_as_it_was() {
     let Some(host) = Host::take() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let text = study(MERGED, "guests = [1, 2, 4], settle = \"60s\"", "memory = \"zeroed\", cpu-share = 0.2");
+    let text = study(MERGED, "guests = [1, 2, 4], settle = \"60s\"", "memory = \"zeroed\", cpu-share = 0.1");
     let (out, output) = ran(folder.path(), &text);
     expect_code(&output, 0);
     host.is_as_found();

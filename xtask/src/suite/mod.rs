@@ -1,7 +1,7 @@
 //! `cargo xtask test`: builds all test programs, runs them, and counts their tests.
 //!
 //! A package's tests are one program, for building one is faster than building many; each of its modules is run by itself, as a program.
-//! As many programs run at once as there are CPUs: most of them wait more than they compute. Those that measure time, or fill
+//! One program more than there are CPUs runs at once: most of them wait half of their time. Those that measure time, or fill
 //! the machine, run after all others, one after the other. The workspace's manifest names them.
 
 mod lanes;
@@ -63,7 +63,7 @@ pub fn run(root: &Path, words: &[&str]) -> Result<bool, Error> {
         Ok(())
     };
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    runner.run(together, cpus.min(MOST_LANES), &mut take)?;
+    runner.run(together, (cpus + 1).min(MOST_LANES), &mut take)?;
     runner.run(alone, 1, &mut take)?;
     count.try_again(|program, tests| {
         say(&format!("\nsecond try of {}: {}\n", program.name, tests.join(", ")))?;
