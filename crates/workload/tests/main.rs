@@ -10,5 +10,6 @@ mod java;
 mod social;
 #[path = "../../../workloads/store/tests/host.rs"]
 mod store;
+mod turns;
 #[path = "../../../workloads/web/tests/host.rs"]
 mod web;

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tare_model::guest::{DataPlace, GuestSize};
 use tare_model::load::{LoadModel, Phases};
 use tare_model::sql::{SqlServer, SqlSpec};
+use tare_model::turns::{TurnSpec, Turns, Waiting};
 use tare_model::{ByteSize, Span};
 use tare_workload::{Driven, DriverSite, SameClock, Schedule, SetupSite, WorkSite, Workload, registry};
 
@@ -83,13 +84,23 @@ fn trial(
     steady: Duration,
     meddle: impl Fn(&Agent, &mut Driven),
 ) -> (Driven, Option<String>) {
+    trial_by(agent, workload, data, &schedule(steady), meddle)
+}
+
+/// The same by any schedule.
+fn trial_by(
+    agent: &Agent,
+    workload: &dyn Workload,
+    data: Option<&DataPlace>,
+    schedule: &Schedule,
+    meddle: impl Fn(&Agent, &mut Driven),
+) -> (Driven, Option<String>) {
     let driver = DriverSite { client: agent.link(), clock: &SameClock };
     let drivers = [driver, driver];
     let site = work_site(agent, &drivers, data);
-    let schedule = schedule(steady);
     let mut prepared = workload.prepare(&site).unwrap();
-    prepared.connect(&site, &schedule).unwrap();
-    let mut driven = prepared.drive(&site, &schedule).unwrap();
+    prepared.connect(&site, schedule).unwrap();
+    let mut driven = prepared.drive(&site, schedule).unwrap();
     meddle(agent, &mut driven);
     let wrong = prepared.verify(&site, &mut driven).unwrap();
     (driven, wrong)
@@ -160,6 +171,33 @@ fn orders_are_driven_on_a_copy_of_the_gold_copy_and_counted() {
     let (_, wrong) = trial(&agent, &*workload, Some(&data), Duration::from_millis(300), delete);
     let wrong = wrong.expect("a line was taken away behind the drivers' backs");
     assert!(wrong.contains("lines of new orders") && wrong.ends_with("; 2 % failed"), "both, the worse first: {wrong}");
+}
+
+#[test]
+fn what_a_server_did_in_turns_is_counted_over_the_time_that_was_measured() {
+    let Some((program, postgres)) = needed() else { return };
+    let (agent, place) = (Agent::start(&program), place());
+    let asked = json!({"postgres": postgres, "db-size": "1MB", "start-jitter": "0s", "statements": "functions"});
+    let workload = made(&asked);
+    let (_, gold) = set_up_once(&agent, &*workload, place.path());
+    let data = restored(&gold, place.path(), "guest-1");
+    let schedule = schedule(Duration::from_secs(1));
+    let (turn, gap) = (Span::from_millis(200), Span::from_millis(20));
+    let spec = TurnSpec { turn, warm_up: Span::ZERO, gap, waiting: Waiting::Idle };
+    let places = (0..spec.rounds(&schedule.phases)).map(|round| round % 3).collect();
+    let turns = Some(Turns { spec, arms: 3, places }.into());
+    let (driven, wrong) = trial_by(&agent, &*workload, Some(&data), &Schedule { turns, ..schedule }, |_, _| {});
+    assert_eq!((wrong, driven.invalid.clone()), (None, None), "{driven:?}");
+    let done = driven.turns.as_ref().unwrap();
+    let operations: u64 = done.counts.iter().map(|count| count.operations).sum();
+    assert_eq!(operations as f64, driven.work);
+    let counts = &driven.measurement.counts;
+    assert!(counts.iter().any(|(name, n)| name.starts_with("server processes: ") && *n > 0), "{counts:?}");
+    // Each call of a function is a transaction; nobody else has many. Processes report them up to a second late. Over all of the time, in
+    // which two other arms had as many turns, it would be a third.
+    let transactions =
+        counts["server: commits"] as f64 / (driven.measurement.metrics["statements_per_s"] * driven.measured_s());
+    assert!((0.45..2.0).contains(&transactions), "{transactions}: {counts:?}");
 }
 
 #[test]
