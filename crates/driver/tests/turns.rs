@@ -154,8 +154,15 @@ fn observer(closes_after: Duration) -> (SocketAddr, Seen) {
     (address, arrivals)
 }
 
-/// Two streams towards observers, in turns of 20 ms with 4 ms between them.
-fn observed(closes_after: Duration) -> (u64, [(DriveResult, Turns, Vec<Vec<u64>>); 2]) {
+/// What a stream did in its turns, and when bytes of it arrived on each connection.
+struct Observed {
+    result: DriveResult,
+    turns: Turns,
+    arrivals: Vec<Vec<u64>>,
+}
+
+/// Two streams towards observers, in turns of 20 ms with 4 ms between them; the moment at which the first began.
+fn observed(closes_after: Duration) -> (u64, [Observed; 2]) {
     let load_phases = steady(200);
     let turns = two_arms(20, 4, &load_phases);
     let servers = [(); 2].map(|()| observer(closes_after));
@@ -169,17 +176,19 @@ fn observed(closes_after: Duration) -> (u64, [(DriveResult, Turns, Vec<Vec<u64>>
         )
     };
     let (start, results) = run_in_turns([arm(0), arm(1)]);
-    let [one, other] = results;
-    let [(_, here), (_, there)] = servers;
-    let [first, second] = turns;
-    let noted = |arrivals: Seen| arrivals.lock().unwrap().clone();
-    (start, [(one, first, noted(here)), (other, second, noted(there))])
+    let mut each = results.into_iter().zip(turns).zip(servers);
+    let arms = [(); 2].map(|()| {
+        let ((result, turns), (_, seen)) = each.next().unwrap();
+        let arrivals = seen.lock().unwrap().clone();
+        Observed { result, turns, arrivals }
+    });
+    (start, arms)
 }
 
 #[test]
 fn a_stream_sends_nothing_before_its_turn_and_what_comes_late_is_counted_as_an_overrun() {
     let (start, arms) = observed(Duration::ZERO);
-    for (result, turns, arrivals) in arms {
+    for Observed { result, turns, arrivals } in arms {
         assert!(result.verified, "{:?}", result.errors);
         assert_eq!(arrivals.len(), turns.places.len());
         let mut late = 0;
@@ -194,7 +203,7 @@ fn a_stream_sends_nothing_before_its_turn_and_what_comes_late_is_counted_as_an_o
 #[test]
 fn a_server_that_takes_longer_than_the_gap_overruns_every_turn_and_its_time_counts() {
     let (_, arms) = observed(Duration::from_millis(10));
-    for (result, turns, _) in arms {
+    for Observed { result, turns, .. } in arms {
         let done = result.turns.unwrap();
         assert_eq!(done.overran as usize, turns.places.len());
         let counted = done.counts.iter().filter(|count| count.measured_ns > 0);

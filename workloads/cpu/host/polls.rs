@@ -159,7 +159,7 @@ impl Polls {
         });
         Driven {
             measurement: Measurement::default(),
-            window_ns: (first, all.last().unwrap_or(first)),
+            window_ns: (first, all.next_back().unwrap_or(first)),
             turns: None,
             work: 0.0,
             samples: samples.collect(),
