@@ -4,16 +4,13 @@ use statrs::distribution::{Binomial, DiscreteCDF};
 use tare_model::findings::Estimate;
 
 use crate::located::Located;
+pub(crate) use crate::located::{ALPHA, RANK_BLOCKS_MIN};
 use crate::rank;
 use crate::sequential;
 use crate::student;
 
-/// Error probability of every interval.
-pub(crate) const ALPHA: f64 = 0.05;
 /// Power: the probability with which a "detectable" difference is detected.
 pub(crate) const POWER: f64 = 0.80;
-/// Blocks from which an exact distribution-free interval of 95 % exists: 2/2^6 = 3.1 %.
-pub(crate) const RANK_BLOCKS_MIN: usize = 6;
 /// Orders of two samples, C(m + n, m), from which an exact Mann-Whitney interval of 95 % exists: 2/40 = 5 %.
 const MANN_WHITNEY_ORDERS_MIN: f64 = 40.0;
 

@@ -22,7 +22,7 @@ use crate::run::Run;
 use crate::unsafety::Unsafe;
 use crate::{
     account, across, audit, capacity, consolidation, cpu, density, estimate, flags, limits, marked, method, objective,
-    offered, parts, requests, resources, score, series, sizing, steady, steps, turns,
+    offered, parts, requests, resources, score, series, sizing, steps, turns,
 };
 
 /// Makes the findings: the same input gives the same output, whatever the order of trials.
@@ -46,7 +46,7 @@ pub fn findings(run: &Run<'_>) -> Findings {
         deviations: deviations(run),
         not_completed: not_completed(run),
         flagged: flagged(run),
-        unchecked: unchecked(run),
+        unchecked: series::unchecked(run),
         parity: parity(run),
         environment: run.environment.clone(),
         plan: run.plan.clone(),
@@ -473,25 +473,6 @@ fn flagged(run: &Run<'_>) -> Vec<FlaggedTrial> {
         flags: flags::of_trial(record, run.plan.study.lab.sample_interval),
     });
     flagged.filter(|trial| !trial.flags.is_empty()).collect()
-}
-
-/// What could not be checked, and in how many trials.
-fn unchecked(run: &Run<'_>) -> Vec<String> {
-    if run.plan.study.published.is_some() {
-        return Vec::new();
-    }
-    let done: Vec<_> = run.trials.iter().filter(|record| completed(record).is_some()).collect();
-    let intervals = done.iter().map(|record| series::rate_in_window(record).len());
-    let short: Vec<usize> = intervals.filter(|n| *n < steady::POINTS_MIN).collect();
-    let (Some(least), Some(most)) = (short.iter().min(), short.iter().max()) else { return Vec::new() };
-    let range = if least == most { least.to_string() } else { format!("{least} to {most}") };
-    vec![format!(
-        "Steady state was not checked in {} of {} completed trials: their windows hold {range} intervals of the driver's rate, \
-         and the check needs {}.",
-        short.len(),
-        done.len(),
-        steady::POINTS_MIN
-    )]
 }
 
 fn parity(run: &Run<'_>) -> Vec<ArmParity> {

@@ -145,6 +145,7 @@ mod tests {
         let pairs = vec![(0, 1.0, 1.0), (1, 1.0, 1.1)];
         let (spec, role) = (&testing::metrics()[1], crate::comparison::Role::Ordinary);
         let (arm, baseline) = (("", ""), ("", ""));
-        crate::comparison::Paired { spec, arm, baseline, pairs, blocks_planned: 2, floor: None, role }.compare()
+        crate::comparison::Paired { spec, arm, baseline, pairs, blocks_planned: 2, floor: None, role, by_width: false }
+            .compare()
     }
 }

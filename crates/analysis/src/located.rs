@@ -1,5 +1,9 @@
 //! An estimate of location with its interval.
 
+/// Error probability of every interval.
+pub(crate) const ALPHA: f64 = 0.05;
+/// Blocks from which an exact distribution-free interval of 95 % exists: 2/2^6 = 3.1 %.
+pub(crate) const RANK_BLOCKS_MIN: usize = 6;
 /// An estimate of location or shift with its interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Located {

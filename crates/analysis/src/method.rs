@@ -2,8 +2,8 @@
 
 use tare_model::findings::{CaseFindings, ConsolidationFindings, SizingFindings};
 use tare_model::plan::Plan;
-use tare_model::precision::Precision;
 use tare_model::published::Published;
+use tare_model::study::Precision;
 use tare_model::study::Study;
 use tare_model::written::percent;
 

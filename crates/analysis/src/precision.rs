@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use tare_model::findings::Estimate;
 use tare_model::metric::MetricSpec;
 use tare_model::plan::Plan;
-use tare_model::precision::{Judged, Precision, WhyEnded};
+use tare_model::precision::{Judged, WhyEnded};
 use tare_model::study::Arm;
+use tare_model::study::Precision;
 use tare_model::trial::TrialRecord;
 
 use crate::comparison::{Paired, Role};

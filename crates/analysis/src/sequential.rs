@@ -1,7 +1,6 @@
 //! The interval of a comparison whose number of blocks followed from its own width: ADR 0025.
 
-use crate::estimate::{ALPHA, RANK_BLOCKS_MIN};
-use crate::located::Located;
+use crate::located::{ALPHA, Located, RANK_BLOCKS_MIN};
 use crate::rank;
 use crate::student;
 

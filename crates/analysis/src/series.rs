@@ -8,7 +8,8 @@ use tare_model::sample::{Sample, Source};
 use tare_model::trial::TrialRecord;
 
 use crate::distribution::completed;
-use crate::steady::averaged;
+use crate::run::Run;
+use crate::steady::{POINTS_MIN, averaged};
 use crate::turns;
 
 /// Points of a series in the findings at most.
@@ -177,6 +178,25 @@ fn guests(record: &TrialRecord) -> std::collections::BTreeSet<&str> {
         .iter()
         .filter_map(|s| if let Source::Guest(name) = &s.source { Some(name.as_str()) } else { None })
         .collect()
+}
+
+/// What could not be checked, and in how many trials.
+pub(crate) fn unchecked(run: &Run<'_>) -> Vec<String> {
+    if run.plan.study.published.is_some() {
+        return Vec::new();
+    }
+    let done: Vec<_> = run.trials.iter().filter(|record| completed(record).is_some()).collect();
+    let intervals = done.iter().map(|record| rate_in_window(record).len());
+    let short: Vec<usize> = intervals.filter(|n| *n < POINTS_MIN).collect();
+    let (Some(least), Some(most)) = (short.iter().min(), short.iter().max()) else { return Vec::new() };
+    let range = if least == most { least.to_string() } else { format!("{least} to {most}") };
+    vec![format!(
+        "Steady state was not checked in {} of {} completed trials: their windows hold {range} intervals of the driver's rate, \
+         and the check needs {}.",
+        short.len(),
+        done.len(),
+        POINTS_MIN
+    )]
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tare_lab::{Lab, LabConfig, Ledger, StateDir};
 use tare_model::Refusal;
@@ -324,7 +323,7 @@ fn in_lab(
         mtu: spec.mtu,
         state: state.path(),
         ledger: &ledger,
-        lifetime: lifetime(options.plan, made),
+        lifetime: time_limits::lifetime(options.plan, &made.workloads),
         timeout: TIMEOUT,
     };
     let (plan, observer, cancel) = (options.plan, options.observer, options.cancel);
@@ -341,20 +340,6 @@ fn in_lab(
         host: options.registry.host(),
     };
     all_trials(options, made, &bench)
-}
-
-/// How long an agent may live: its trial's load at its longest, and all that is waited for around it. Agents of a search live for
-/// one of its tries.
-fn lifetime(plan: &Plan, made: &Made) -> Duration {
-    let arms = u32::try_from(plan.study.arms.len()).unwrap_or(u32::MAX);
-    let phases = plan.study.cases.iter().map(|case| match case.schedule.turns() {
-        Some(turns) => turns.total(&case.phases, arms),
-        None => case.phases.total(),
-    });
-    let commands = plan.study.cases.iter().filter_map(|case| made.workloads.get(&case.id)?.traits_in(case).longest);
-    let longest = phases.chain(commands).max().unwrap_or_default();
-    let scale_up = plan.study.cases.iter().map(time_limits::longest).max().unwrap_or_default();
-    longest.duration() * 2 + scale_up + TIMEOUT * 10 + Duration::from_secs(3600)
 }
 
 /// The trials that are wanted and not recorded yet, in the order of the plan.

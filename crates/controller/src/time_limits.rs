@@ -1,9 +1,12 @@
 //! How long what is not load may take: an agent's answer, and a scale-up or a search as a whole.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tare_model::density::DensitySpec;
+use tare_model::plan::Plan;
 use tare_model::study::{Case, CaseLoad};
+use tare_workload::Workload;
 
 /// How long an agent may take for anything that is not load. A guest on a saturated host answers late.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
@@ -15,6 +18,20 @@ const GUESTS_AT_ONCE: usize = 4;
 pub fn timeout(guests: usize) -> Duration {
     let times = guests.div_ceil(GUESTS_AT_ONCE).max(1);
     TIMEOUT * u32::try_from(times).unwrap_or(u32::MAX)
+}
+
+/// How long an agent may live: its trial's load at its longest, and all that is waited for around it. Agents of a search live for
+/// one of its tries.
+pub fn lifetime(plan: &Plan, workloads: &BTreeMap<String, Box<dyn Workload>>) -> Duration {
+    let arms = u32::try_from(plan.study.arms.len()).unwrap_or(u32::MAX);
+    let phases = plan.study.cases.iter().map(|case| match case.schedule.turns() {
+        Some(turns) => turns.total(&case.phases, arms),
+        None => case.phases.total(),
+    });
+    let commands = plan.study.cases.iter().filter_map(|case| workloads.get(&case.id)?.traits_in(case).longest);
+    let load = phases.chain(commands).max().unwrap_or_default();
+    let scale_up = plan.study.cases.iter().map(longest).max().unwrap_or_default();
+    load.duration() * 2 + scale_up + TIMEOUT * 10 + Duration::from_secs(3600)
 }
 
 /// The longest that the scale-up of a case, or the search for its load in guests that stand, may take, if everything takes as long as it

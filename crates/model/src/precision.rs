@@ -3,15 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::plan::{Plan, PlannedTrial};
-
-/// The rule by which a case has blocks enough. The most that it may take is the study's number of blocks.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Precision {
-    /// Fewest blocks of a case.
-    pub at_least: u32,
-    /// How far from its estimate an interval may reach, as a share of the estimate: 0.02 is 2 %.
-    pub until: f64,
-}
+use crate::study::Precision;
 
 /// Why a case takes no further block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

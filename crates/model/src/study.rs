@@ -9,7 +9,6 @@ use crate::density::DensitySpec;
 use crate::guest::{GuestSize, Seccomp};
 use crate::load::{LoadKind, LoadModel, Phases};
 use crate::merging::HostMemory;
-use crate::precision::Precision;
 use crate::published::Published;
 use crate::turns::TurnSpec;
 use crate::units::Span;
@@ -60,6 +59,15 @@ impl Study {
     pub fn merges(&self) -> bool {
         self.arms.iter().any(|arm| arm.host_memory.merging.is_some())
     }
+}
+
+/// The rule by which a case has blocks enough. The most that it may take is the study's number of blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Precision {
+    /// Fewest blocks of a case.
+    pub at_least: u32,
+    /// How far from its estimate an interval may reach, as a share of the estimate: 0.02 is 2 %.
+    pub until: f64,
 }
 
 /// The machine that offers load.

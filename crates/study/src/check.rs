@@ -18,7 +18,7 @@ mod size;
 
 use serde_json::{Value as Json, json};
 use tare_model::load::{LoadModel, Phases};
-use tare_model::precision::Precision;
+use tare_model::study::Precision;
 use tare_model::study::{Arm, Case, STUDY_SCHEMA, Study};
 use tare_model::traits::{ANY_SIZE, Traits};
 use tare_model::units::Span;

@@ -9,7 +9,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use tare_controller::{CpuSearchNow, Observer, ScaleUpNow, TryNow};
 use tare_model::capacity::ProbePurpose;
 use tare_model::plan::{Plan, PlannedTrial};
-use tare_model::precision::{Judged, Precision, WhyEnded};
+use tare_model::precision::{Judged, WhyEnded};
+use tare_model::study::Precision;
 use tare_model::study::{CaseLoad, Study};
 use tare_model::text::brief;
 use tare_model::trial::{Outcome, Phase, TrialRecord};
@@ -645,7 +646,7 @@ mod tests {
         };
         let plan = tare_study::plan(&study, &host, &crate::catalog::Registries).unwrap();
         // 500 rounds of 21 ms for each arm.
-        assert_eq!(all_planned(&plan), vec![Planned { each_s: 10.5, tries: 1, at_most: 1 }; 12]);
+        assert_eq!(all_planned(&plan), vec![Planned { each_s: 10.5, tries: 1, at_most: 1, spared: false }; 12]);
         let progress = Progress::new(Path::new("out"));
         progress.run_began(&plan, 2);
         assert_eq!((progress.bar.length(), progress.bar.position()), (Some(6), 1));
@@ -666,7 +667,7 @@ mod tests {
         let CaseLoad::Capacity(spec) = case.load else { panic!("{:?}", case.load) };
         let tries = (spec.tries_likely(), spec.tries_at_most());
         let each_s = case.phases.total().as_secs_f64();
-        assert_eq!(planned(&trial, &study), Planned { each_s, tries: tries.0, at_most: tries.1 });
+        assert_eq!(planned(&trial, &study), Planned { each_s, tries: tries.0, at_most: tries.1, spared: false });
         assert!(tries.1 > tries.0);
     }
 }

@@ -4,7 +4,8 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand_distr::{Distribution, StandardNormal, StudentT};
 use tare_model::plan::Plan;
-use tare_model::precision::{Judged, Precision, WhyEnded};
+use tare_model::precision::{Judged, WhyEnded};
+use tare_model::study::Precision;
 use tare_model::trial::{Flag, Outcome, TrialRecord};
 use tare_record::testing;
 

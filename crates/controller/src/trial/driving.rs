@@ -35,15 +35,15 @@ pub(super) struct Driving<'a, 'd> {
     pub(super) gathered: &'d mut Gathered,
 }
 
+/// What a trial's guests came to, and what the probe saw of it.
+type Seen = (Vec<Driven>, ProbeData);
+
 /// Offers load to all of them at one time, or to one after another in turns, while the probes sample. For each what its guests came to,
 /// and what the probe saw of it.
 ///
 /// # Errors
 /// The first failure, with whose it was. The others are ended early then.
-pub(super) fn together(
-    all: &mut [Driving<'_, '_>],
-    turns: Option<TurnSpec>,
-) -> Result<Vec<(Vec<Driven>, ProbeData)>, (usize, Stop)> {
+pub(super) fn together(all: &mut [Driving<'_, '_>], turns: Option<TurnSpec>) -> Result<Vec<Seen>, (usize, Stop)> {
     let mut schedules = schedules(all, turns);
     for (arm, (driving, schedule)) in all.iter_mut().zip(&schedules).enumerate() {
         let connect = |site: &WorkSite<'_>, ready: &mut Ready| ready.connect(site, schedule);

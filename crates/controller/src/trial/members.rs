@@ -1,4 +1,4 @@
-//! The samples of one probe, told apart by the arms of a set.
+//! The samples of one probe, split between the arms of a set.
 
 use std::collections::HashSet;
 

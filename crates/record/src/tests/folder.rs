@@ -4,8 +4,9 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use tare_model::histogram::Bin;
-use tare_model::precision::{CaseBlocks, Precision, WhyEnded};
+use tare_model::precision::{CaseBlocks, WhyEnded};
 use tare_model::sample::{Sample, Source};
+use tare_model::study::Precision;
 use tare_model::trial::{Flag, Outcome, Part, Phase, Step, TrialRecord};
 use tare_model::{Histogram, plan::Plan};
 

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use tare_model::plan::Plan;
-use tare_model::precision::Precision;
+use tare_model::study::Precision;
 use tare_model::study::{CaseSchedule, Guests, Study};
 use tare_model::turns::{TurnSpec, Waiting};
 use tare_model::units::{ByteSize, Span};

@@ -40,7 +40,7 @@ fn over_many_blocks_every_arm_comes_first_about_equally_often() {
 
 #[test]
 fn blocks_by_precision_have_the_trials_of_the_most_and_the_time_of_both() {
-    use tare_model::precision::Precision;
+    use tare_model::study::Precision;
     let text = super::GOOD.replacen("blocks = 3", "blocks = { at-least = 12, at-most = 60, until = \"2.5 %\" }", 1);
     let study = study_of(&text);
     assert_eq!((study.blocks, study.precision), (60, Some(Precision { at_least: 12, until: 0.025 })));
