@@ -25,6 +25,7 @@ mod secrets;
 mod size;
 mod storage;
 mod survive;
+mod turns;
 
 // The workloads' tests of whole trials, one module a workload: `workloads/X/tests/trial.rs`.
 include!(concat!(env!("OUT_DIR"), "/workloads.rs"));

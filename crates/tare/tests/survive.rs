@@ -67,13 +67,18 @@ fn killed_at_every_line_of_journal_and_ledger_it_leaves_nothing_and_resume_compl
     }
 }
 
+/// Trials one after the other, so that one is whole when the next is under way.
+fn in_trials(blocks: u32) -> String {
+    small_study(blocks, CONTAINER).replace("\nblocks =", "\nschedule = \"trials\"\nblocks =")
+}
+
 #[test]
 fn ctrl_c_takes_everything_down_and_says_what_was_kept() {
     if !is_root() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let study = write_study(folder.path(), &small_study(1, CONTAINER).replace("200ms", "2s"));
+    let study = write_study(folder.path(), &in_trials(1).replace("200ms", "2s"));
     let out = folder.path().join("run");
     let child = tare()
         .args(["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()])
@@ -105,7 +110,7 @@ fn a_guest_that_is_killed_fails_its_trial_with_the_reason_and_the_run_goes_on() 
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let study = write_study(folder.path(), &small_study(1, CONTAINER).replace("200ms", "2s"));
+    let study = write_study(folder.path(), &in_trials(1).replace("200ms", "2s"));
     let out = folder.path().join("run");
     let child = tare()
         .args(["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()])

@@ -1,0 +1,140 @@
+//! Arms that take turns: what their trials say, and what becomes of a set that is killed or loses a guest in the middle.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use tare_model::trial::TrialRecord;
+use tare_record::RunFolder;
+
+use crate::common::{
+    CONTAINER, expect_code, is_root, left_by_runs_into, outcomes, processes_of, ran, run, run_ids, small_study, stderr,
+    tare, until, write_study,
+};
+
+fn trials(out: &Path) -> Vec<TrialRecord> {
+    RunFolder::open(out).unwrap().trials().unwrap()
+}
+
+/// Two arms whose turns go on for some seconds.
+fn long_study(blocks: u32) -> String {
+    small_study(blocks, CONTAINER).replace("steady-state = \"200ms\"", "steady-state = \"2s\"")
+}
+
+/// Whether all trials of the first set are driven.
+fn is_driven(out: &Path) -> bool {
+    let journal = std::fs::read_to_string(out.join("journal.jsonl")).unwrap_or_default();
+    journal.lines().filter(|line| line.contains("\"drive\"")).count() >= 2
+}
+
+#[test]
+fn arms_take_turns_that_do_not_overlap_and_each_trial_counts_its_own() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (out, output) = ran(folder.path(), &small_study(2, CONTAINER));
+    expect_code(&output, 0);
+    let trials = trials(&out);
+    assert_eq!(trials.len(), 4);
+    for set in trials.chunks(2) {
+        let of = |trial: &TrialRecord| trial.turns.clone().expect("its arm took turns");
+        let turns = [of(&set[0]), of(&set[1])];
+        assert_eq!(turns[0].start_ns, turns[1].start_ns);
+        let mut windows: Vec<_> = turns.iter().flat_map(|own| own.turns.windows(own.start_ns)).collect();
+        windows.sort_unstable();
+        assert!(windows.windows(2).all(|pair| pair[0].1 < pair[1].0), "{windows:?}");
+        for (trial, own) in set.iter().zip(&turns) {
+            let tare_model::trial::Outcome::Completed(measured) = &trial.outcome else { panic!("{trial:?}") };
+            let counted: u64 = own.done.counts.iter().map(|count| count.operations).sum();
+            assert_eq!(measured.counts.get("operations"), Some(&counted));
+            let account = trial.cpu.expect("the host's CPU time was read at the edges of turns");
+            let turns_s = own.done.measured_ns as f64 / 1e9;
+            assert!(account.window_s > 0.0 && account.window_s < 2.0 * turns_s, "{account:?}, {turns_s} s of turns");
+        }
+    }
+    let report = std::fs::read_to_string(out.join("report.md")).unwrap();
+    assert!(report.contains("in turns"), "{report}");
+    assert_eq!(left_by_runs_into(&out), Vec::<String>::new());
+}
+
+#[test]
+fn a_study_that_asks_for_trials_has_them_and_says_so() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let text = small_study(1, CONTAINER).replace("blocks = 1", "schedule = \"trials\"\nblocks = 1");
+    let (out, output) = ran(folder.path(), &text);
+    expect_code(&output, 0);
+    assert!(trials(&out).iter().all(|trial| trial.turns.is_none()));
+}
+
+#[test]
+fn a_busy_guest_is_frozen_while_it_is_the_turn_of_others() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (out, output) = ran(folder.path(), &(small_study(1, CONTAINER) + "busy-target = true\n"));
+    expect_code(&output, 0);
+    for trial in trials(&out) {
+        let turns = trial.turns.expect("its arm took turns");
+        // Its busy loop takes a whole CPU where it runs.
+        assert!(turns.waiting_cpus.is_some_and(|cpus| cpus < 0.5), "{:?}", turns.waiting_cpus);
+    }
+}
+
+#[test]
+fn a_set_that_is_killed_in_its_turns_is_lost_whole_and_runs_again_whole() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let study = write_study(folder.path(), &long_study(2));
+    let out = folder.path().join("run");
+    let (study, place) = (study.to_str().unwrap(), out.to_str().unwrap());
+    let mut child =
+        tare().args(["run", study, "--out", place]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until("both arms to be driven", || is_driven(&out));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(outcomes(&out), Vec::<String>::new());
+    let resumed = run(&["run", study, "--out", place, "--resume"]);
+    expect_code(&resumed, 0);
+    assert_eq!(outcomes(&out), vec!["completed"; 4]);
+    assert!(trials(&out).iter().all(|trial| trial.turns.is_some()));
+    expect_code(&run(&["verify", place]), 0);
+    assert_eq!(left_by_runs_into(&out), Vec::<String>::new());
+}
+
+#[test]
+fn a_guest_that_dies_in_its_turns_fails_its_set_with_the_reason_and_the_run_goes_on() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let study = write_study(folder.path(), &long_study(2));
+    let out = folder.path().join("run");
+    let child = tare()
+        .args(["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    until("both arms to be driven", || is_driven(&out));
+    let id = run_ids(folder.path()).pop().expect("the run has an id");
+    let is_guest = |pid: &u32| {
+        std::fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.contains("\"hostname\":\"t"))
+    };
+    let guest = processes_of(&id).into_iter().find(is_guest).expect("a guest stands");
+    let guest = rustix::process::Pid::from_raw(i32::try_from(guest).unwrap()).unwrap();
+    rustix::process::kill_process(guest, rustix::process::Signal::KILL).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    let ended = outcomes(&out);
+    assert_eq!(ended.iter().filter(|outcome| *outcome == "completed").count(), 2, "the other block: {ended:?}");
+    assert_eq!(ended.iter().filter(|outcome| *outcome == "failed").count(), 2, "{ended:?}");
+    let said = stderr(&output);
+    assert!(said.contains("with which it took turns, failed"), "{said}");
+    assert_eq!(left_by_runs_into(&out), Vec::<String>::new());
+}
