@@ -36,7 +36,7 @@ const WRONG: &[Wrong] = &[
         "blocks.until",
         "must be a percentage",
     ),
-    ("blocks = 3", "blocks = { at-least = 12, most = 60, until = \"2%\" }", "blocks.most", "at-most"),
+    ("blocks = 3", "blocks = { at-least = 12, most = 60, until = \"2%\" }", "blocks.most", "is not a field"),
     ("blocks = 3", "block = 3", "block", "did you mean `blocks`?"),
     ("seed = 7", "seed = \"7\"", "seed", "whole number"),
     ("noise-floor = true", "noise-floor = \"yes\"", "noise-floor", "`true` or `false`"),
