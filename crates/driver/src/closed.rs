@@ -111,7 +111,9 @@ impl<'a> Pace<'a> {
     #[inline]
     fn end(&mut self, rested: u64) -> (u64, Stage) {
         let now = now_ns();
-        self.rested = rested;
+        // Not the operation's time: its guest was stopped.
+        let frozen = if now >= self.until { self.worker.timeline.frozen(self.started, now) } else { 0 };
+        self.rested = rested + frozen;
         (now, self.tracker.at(now))
     }
 

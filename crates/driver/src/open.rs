@@ -102,8 +102,9 @@ pub(crate) fn run<O: Operation>(mut operation: O, worker: &Worker<'_>, shared: &
                     operation.counts();
                 }
                 if due {
-                    let took = answered(&operation, (timeline.waited(intended, sent), sent, now), &mut tally);
-                    turns.iter_mut().for_each(|turns| turns.open(intended, took, (sent, now), operation.rested_ns()));
+                    let rested = operation.rested_ns() + timeline.frozen(sent, now);
+                    let took = answered(&operation, (timeline.waited(intended, sent), sent, now), rested, &mut tally);
+                    turns.iter_mut().for_each(|turns| turns.open(intended, took, (sent, now), rested));
                 }
             }
             Ok(Done::Lost) => lost(due, timeline.waited(intended, sent) + (now - sent), &mut tally),
@@ -133,11 +134,12 @@ fn in_turn(now: u64, tracker: &mut Tracker, stop: &AtomicBool) -> u64 {
     now
 }
 
-/// Records how long an arrival that was due in the window waited, when it was sent and when it was answered; returns its response time.
+/// Records how long an arrival that was due in the window waited, when it was sent and when it was answered, and for how much of that it
+/// stood still for the turns of others; returns its response time.
 #[inline]
-fn answered<O: Operation>(operation: &O, (waited, sent, now): (u64, u64, u64), tally: &mut Tally) -> u64 {
+fn answered<O: Operation>(operation: &O, (waited, sent, now): (u64, u64, u64), rested: u64, tally: &mut Tally) -> u64 {
     // Never before it was sent: what is not timed was spent after that.
-    let service = now.saturating_sub(operation.untimed_ns() + operation.rested_ns()).saturating_sub(sent);
+    let service = now.saturating_sub(operation.untimed_ns() + rested).saturating_sub(sent);
     tally.answered_after(waited, service);
     waited + service
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tare_model::load::Phases;
-use tare_model::turns::Turns;
+use tare_model::turns::{Turns, Waiting};
 
 use crate::usage::Usage;
 
@@ -130,6 +130,21 @@ impl Timeline {
         Some(to + turns.gap)
     }
 
+    /// How much of the time between two moments the guest was stopped, so that others could have their turns. It is stopped and goes on
+    /// in the middle of a gap.
+    pub fn frozen(&self, from: u64, to: u64) -> u64 {
+        let Some(turns) = self.turns.as_ref().filter(|turns| turns.frozen) else { return 0 };
+        let first = turns.windows.partition_point(|&(_, end)| end + turns.gap <= from);
+        let stretch = |turn: usize| {
+            let stops = turns.windows[turn].1 + turns.gap / 2;
+            let goes_on = turns.windows.get(turn + 1).map_or(turns.end, |&(next, _)| next - turns.gap / 2);
+            (stops, goes_on)
+        };
+        let stretches =
+            (first.saturating_sub(1)..turns.windows.len()).map(stretch).take_while(|&(stops, _)| stops < to);
+        stretches.map(|(stops, goes_on)| goes_on.min(to).saturating_sub(stops.max(from))).sum()
+    }
+
     /// Whether it is the turn of others.
     pub fn rests(&self, at: u64) -> bool {
         self.after(at, 0) > at
@@ -202,6 +217,8 @@ struct TurnWindows {
     turn: u64,
     warm_up: u64,
     gap: u64,
+    /// Whether the guest is stopped while it is the turn of others.
+    frozen: bool,
     /// When the last round ends, in which every driver has a turn.
     end: u64,
     /// When the stages end, on the clock that runs only in turns.
@@ -218,7 +235,8 @@ impl TurnWindows {
         let end = start.saturating_add(turns.spec.slot().ns.saturating_mul(slots));
         // A warm-up as long as the turn would leave nothing to measure; the study refuses it.
         let warm_up = turns.spec.warm_up.ns.min(turn - 1);
-        Self { windows, turn, warm_up, gap: turns.spec.gap.ns, end, phases: [0; 4] }
+        let frozen = turns.spec.waiting == Waiting::Frozen;
+        Self { windows, turn, warm_up, gap: turns.spec.gap.ns, frozen, end, phases: [0; 4] }
     }
 
     fn last_before(&self, at: u64) -> Option<(usize, (u64, u64))> {
@@ -348,7 +366,7 @@ impl Tracker {
 mod tests {
     use super::*;
     use tare_model::Span;
-    use tare_model::turns::{TurnSpec, Waiting};
+    use tare_model::turns::TurnSpec;
 
     fn timeline() -> Timeline {
         let phases = Phases {
@@ -377,8 +395,12 @@ mod tests {
 
     /// Two arms; this one's turns of 20 start at 100, 175, 200 and 275, with 5 between any two.
     fn in_turns() -> Timeline {
+        in_turns_with(Waiting::Idle)
+    }
+
+    fn in_turns_with(waiting: Waiting) -> Timeline {
         let span = |ns| Span { ns };
-        let spec = TurnSpec { turn: span(20), warm_up: span(4), gap: span(5), waiting: Waiting::Idle };
+        let spec = TurnSpec { turn: span(20), warm_up: span(4), gap: span(5), waiting };
         let phases = Phases { warm_up: span(10), ramp_up: span(0), steady_state: span(50), ramp_down: span(15) };
         Timeline::in_turns(100, &phases, &Turns { spec, arms: 2, places: vec![0, 1, 0, 1] })
     }
@@ -406,6 +428,20 @@ mod tests {
         let expected = ends.into_iter().zip(measured).map(|((from, to), measured)| Some((from, to, measured)));
         assert_eq!(turns, expected.chain([None]).collect::<Vec<_>>());
         assert!(t.counts(steady, rest) && !t.counts(cold, steady), "it counts where it began");
+    }
+
+    #[test]
+    fn what_a_guest_was_stopped_for_is_between_the_middles_of_gaps() {
+        let turns = [100, 175, 200, 275];
+        let t = in_turns_with(Waiting::Frozen);
+        assert_eq!(t.turns(), turns.len());
+        // Gaps of 5: stopped from 2 after a turn until 2 before the next.
+        assert_eq!(t.frozen(110, 119), 0);
+        assert_eq!(t.frozen(110, 180), 173 - 122);
+        assert_eq!(t.frozen(130, 150), 20, "a part of it");
+        assert_eq!(t.frozen(190, 210), 198 - 197, "two turns without another between");
+        assert_eq!(t.frozen(110, 280), (173 - 122) + (198 - 197) + (273 - 222));
+        assert_eq!(in_turns().frozen(110, 280), 0, "it was alive");
     }
 
     #[test]

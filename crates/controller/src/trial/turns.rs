@@ -69,6 +69,8 @@ pub(super) struct Freezer {
     files: Vec<Vec<PathBuf>>,
     /// When whose turn begins, in order of time.
     begins: Vec<(u64, usize)>,
+    /// When the last turn ends.
+    end: u64,
 }
 
 /// How long the freezer sleeps at most until it looks whether it shall stop.
@@ -82,9 +84,12 @@ impl Freezer {
     pub(super) fn new<'g>(
         arms: impl Iterator<Item = (&'g OwnTurns, &'g [Box<dyn Guest>])>,
     ) -> Result<Self, (usize, String)> {
-        let (mut files, mut begins) = (Vec::new(), Vec::new());
+        let (mut files, mut begins, mut end) = (Vec::new(), Vec::new(), 0);
         for (arm, (own, guests)) in arms.enumerate() {
-            begins.extend(own.slots().into_iter().map(|(from, _)| (from, arm)));
+            for (from, to) in own.slots() {
+                begins.push((from, arm));
+                end = end.max(to);
+            }
             let file = |guest: &dyn Guest| {
                 let mut groups = guest.groups().into_iter().map(|group| group.join("cgroup.freeze"));
                 groups.find(|file| file.exists()).ok_or_else(|| {
@@ -95,7 +100,7 @@ impl Freezer {
             files.push(guests.iter().map(|guest| file(&**guest)).collect::<Result<Vec<_>, _>>()?);
         }
         begins.sort_unstable();
-        Ok(Self { files, begins })
+        Ok(Self { files, begins, end })
     }
 
     fn write(&self, arm: usize, word: &str) {
@@ -108,14 +113,7 @@ impl Freezer {
         (0..self.files.len()).for_each(|arm| self.write(arm, "1"));
         let mut running = None;
         for &(begins, arm) in &self.begins {
-            while !done.load(Ordering::Relaxed) {
-                let left = Duration::from_nanos(begins.saturating_sub(tare_probe::now_ns()));
-                if left.is_zero() {
-                    break;
-                }
-                std::thread::sleep(left.min(LOOK_EVERY));
-            }
-            if done.load(Ordering::Relaxed) {
+            if !wait_until(begins, done) {
                 break;
             }
             if running != Some(arm) {
@@ -123,8 +121,21 @@ impl Freezer {
                 self.write(arm, "0");
             }
         }
+        wait_until(self.end, done);
         (0..self.files.len()).for_each(|arm| self.write(arm, "0"));
     }
+}
+
+/// Sleeps until a moment; false, early, once `done` is set.
+fn wait_until(at_ns: u64, done: &AtomicBool) -> bool {
+    while !done.load(Ordering::Relaxed) {
+        let left = Duration::from_nanos(at_ns.saturating_sub(tare_probe::now_ns()));
+        if left.is_zero() {
+            return true;
+        }
+        std::thread::sleep(left.min(LOOK_EVERY));
+    }
+    false
 }
 
 #[cfg(test)]
