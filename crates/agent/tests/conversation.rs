@@ -447,7 +447,7 @@ fn drive_spec(link: &Link, warm_up_ms: u64, steady_ms: u64) -> DriveSpec {
         request_bytes: 16,
         response_bytes: 16,
         wait,
-        delay_permille: 0,
+        delay_permille: None,
         socket: socket.clone(),
     };
     let bind = std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);

@@ -146,7 +146,7 @@ impl Settings {
             request_bytes: self.request,
             response_bytes: self.response,
             wait: self.wait(),
-            delay_permille: 0,
+            delay_permille: None,
             socket: self.socket(),
         }
     }

@@ -3,6 +3,7 @@
 //!
 //!     cargo run --release -p tare-driver --example turns -- --comparisons 100 --delay-permille 20
 //!
+//! On one CPU (`taskset -c 1 PROGRAM`) the delay is all that differs: on several, the scheduler may place a server that waits otherwise.
 //! Each block has new servers and connections on loopback. The figure of a block is the ratio of the mean times of an operation.
 #![allow(clippy::expect_used, clippy::print_stdout)]
 
@@ -112,7 +113,14 @@ fn block(options: &Options, random: &mut SplitMix64) -> Result<(f64, f64), Box<d
 fn serve(delay_permille: u32) -> Result<serve::Server, Box<dyn Error>> {
     let socket = SocketOptions::default();
     let (exchange, wait) = (Exchange::TcpRr, Wait::Block);
-    let spec = SocketServer::Rr { exchange, request_bytes: 128, response_bytes: 128, wait, delay_permille, socket };
+    let spec = SocketServer::Rr {
+        exchange,
+        request_bytes: 128,
+        response_bytes: 128,
+        wait,
+        delay_permille: Some(delay_permille),
+        socket,
+    };
     Ok(serve::start(&Packed::of(&spec)?, IpAddr::V4(Ipv4Addr::LOCALHOST))?)
 }
 

@@ -95,8 +95,8 @@ pub enum SocketServer {
         /// How the server's threads wait.
         wait: Wait,
         /// Holds back each answer of TCP request and response by so many thousandths of the time since the last one: a known difference,
-        /// by which tare itself is tested. 0 everywhere else.
-        delay_permille: u32,
+        /// by which tare itself is tested. `None` everywhere else; a server that it is compared with has 0, and reads the clock as often.
+        delay_permille: Option<u32>,
         /// Socket settings.
         socket: SocketOptions,
     },

@@ -181,7 +181,7 @@ impl Workload for Rr {
             request_bytes: Self::bytes(self.0.request),
             response_bytes: Self::bytes(self.0.response),
             wait: self.0.wait,
-            delay_permille: 0,
+            delay_permille: None,
             socket: self.socket(),
         };
         let (server, address) = site.serve(&spec)?;
