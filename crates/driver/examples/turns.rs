@@ -33,7 +33,7 @@ struct Options {
     steady_ms: u64,
     #[arg(long, default_value_t = 20)]
     turn_ms: u64,
-    /// By how many thousandths the second server is slower.
+    /// By how many thousandths an operation of the second server takes longer.
     #[arg(long, default_value_t = 0)]
     delay_permille: u32,
     /// One after the other, not in turns.

@@ -94,8 +94,8 @@ pub enum SocketServer {
         response_bytes: u32,
         /// How the server's threads wait.
         wait: Wait,
-        /// Holds back each answer of TCP request and response by so many thousandths of the time since the last one: a known difference,
-        /// by which tare itself is tested. `None` everywhere else; a server that it is compared with has 0, and reads the clock as often.
+        /// Holds back each answer of TCP request and response by 20 us, and by so many thousandths of the whole exchange on top of it: a
+        /// known difference, by which tare itself is tested. `None` everywhere else; a server that it is compared with has 0.
         delay_permille: Option<u32>,
         /// Socket settings.
         socket: SocketOptions,
