@@ -30,6 +30,8 @@ struct Shared {
     held: AtomicBool,
     standing: Mutex<()>,
     go_on: Condvar,
+    /// How often all went on.
+    went_on: AtomicU64,
 }
 
 impl Shared {
@@ -69,8 +71,14 @@ pub fn start(threads: u32, work: BusyWork) -> Result<Busy, DriverError> {
             move |_: &Shared| spin(&mut state)
         }),
         BusyWork::Mixed => start_each(threads, || {
-            let mut compute = Compute::new();
-            move |shared: &Shared| compute.chunk(|| shared.stand()).then_some(1)
+            let (mut compute, mut went_on) = (Compute::new(), 0);
+            move |shared: &Shared| {
+                let now = shared.went_on.load(Ordering::Relaxed);
+                if std::mem::replace(&mut went_on, now) != now {
+                    compute.renew_memory();
+                }
+                compute.chunk(|| shared.stand()).then_some(1)
+            }
         }),
     }
 }
@@ -133,8 +141,12 @@ impl Busy {
         self.counters.iter().map(|counter| counter.load(Ordering::Relaxed)).collect()
     }
 
-    /// Has all threads stand still, within some hundreds of microseconds of computing, or go on where they stood.
+    /// Has all threads stand still, within some hundreds of microseconds of computing, or go on where they stood. Those of mixed work go
+    /// on in other memory, from the next chunk on: how its pages lie makes a computation faster or slower for as long as it has them.
     pub fn hold(&self, on: bool) {
+        if !on {
+            self.shared.went_on.fetch_add(1, Ordering::Relaxed);
+        }
         self.shared.set(&self.shared.held, on);
     }
 

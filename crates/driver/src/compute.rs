@@ -26,7 +26,7 @@ const WALKED_PARTS: usize = 8;
 const EXPECTED: u64 = 0x1856_f8f2_edc2_9eed;
 
 /// What one thread computes with; about 5 MiB.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Compute {
     words: Vec<u64>,
     sorted: Vec<u64>,
@@ -49,6 +49,13 @@ impl Compute {
         let (left, right) = (matrix(), matrix());
         let product = vec![0.0; MATRIX_SIDE * MATRIX_SIDE];
         Self { words, sorted: vec![0; SORTED_WORDS], left, right, product, ring: ring(&mut numbers) }
+    }
+
+    /// Moves the data into other memory.
+    pub fn renew_memory(&mut self) {
+        // The copy is whole before the old memory is free, so none of it is used again.
+        let copy = self.clone();
+        *self = copy;
     }
 
     /// Computes one chunk; tells whether its result is right. Calls `stand` between its parts, some hundreds of microseconds apart.
@@ -139,6 +146,9 @@ mod tests {
     fn every_chunk_comes_to_the_same_and_one_that_was_tampered_with_does_not() {
         let mut compute = Compute::new();
         assert!(compute.chunk(|| ()) && compute.chunk(|| ()));
+        let ring = compute.ring.as_ptr();
+        compute.renew_memory();
+        assert!(compute.chunk(|| ()) && ring != compute.ring.as_ptr());
         let mut others = Compute::new();
         others.words[7] ^= 1;
         assert!(!others.chunk(|| ()), "a word was not hashed");

@@ -65,12 +65,12 @@ impl Default for Parameters {
 const MOST_THREADS: u32 = 4096;
 /// Between two polls at least so long, whatever the interval of the samples: a poll wakes the guest.
 const POLL_EVERY_MIN: Duration = Duration::from_millis(50);
-/// A turn holds some hundred chunks. In its first part caches are cold and virtual CPUs wake.
+/// A turn holds some hundred chunks. In its first part virtual CPUs wake, the data moves into other memory, and caches are cold.
 const TURNS: TurnTraits = TurnTraits {
     turn: Span::from_millis(100),
     warm_up: Span::from_millis(5),
     gap: Span::from_millis(5),
-    renewed: None,
+    renewed: Some("memory"),
     freezes: true,
 };
 /// How often a guest is asked whether it has computed its first chunk.

@@ -142,9 +142,9 @@ impl Rr {
     }
 }
 
-/// A turn holds hundreds of exchanges, of which one takes some tens of microseconds.
+/// A turn holds a hundred exchanges, of which one takes some tens of microseconds.
 const TURNS: TurnTraits = TurnTraits {
-    turn: Span::from_millis(20),
+    turn: Span::from_millis(5),
     warm_up: Span::ZERO,
     gap: Span::from_millis(1),
     renewed: None,
