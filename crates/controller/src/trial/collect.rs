@@ -20,8 +20,8 @@ use crate::remote_guests;
 
 /// CPUs that an arm's guests may use while it is the turn of others: what they use there, the others may miss.
 const WAITING_LIMIT: f64 = 0.01;
-/// Share of turns in which something may reach into the next arm's turn.
-const OVERRAN_LIMIT: f64 = 0.01;
+/// Share of turns in which something may reach into the next arm's turn. On a shared host 1 to 2 % of turns end while the host runs something else.
+const OVERRAN_LIMIT: f64 = 0.05;
 
 impl Trial<'_> {
     /// The trial's figures from those of its guests, and why they must not be used if the workload saw that only now.
