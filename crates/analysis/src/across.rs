@@ -11,6 +11,7 @@ use tare_model::trial::TrialRecord;
 use crate::comparison::{Paired, floor_of};
 use crate::distribution::completed;
 use crate::estimate;
+use crate::grouped::means_by_block;
 use crate::marked::role;
 
 /// The metrics that do not depend on what the guest is asked to do.
@@ -25,11 +26,12 @@ pub(crate) fn of_run(plan: &Plan, trials: &[TrialRecord]) -> Vec<MetricFindings>
 
 fn metric(plan: &Plan, trials: &[TrialRecord], spec: &MetricSpec) -> MetricFindings {
     let study = &plan.study;
-    let values: BTreeMap<&str, Vec<(u32, f64)>> =
-        study.arms.iter().map(|arm| (arm.id.as_str(), by_block(trials, &arm.id, &spec.id))).collect();
-    let of = |arm: &Arm| values.get(arm.id.as_str()).map_or(&[][..], Vec::as_slice);
+    let values: BTreeMap<&str, Values<'_>> =
+        study.arms.iter().map(|arm| (arm.id.as_str(), values(trials, &arm.id, &spec.id))).collect();
+    let none = Values::new();
+    let of = |arm: &Arm| values.get(arm.id.as_str()).unwrap_or(&none);
     let arms = study.arms.iter().filter_map(|arm| {
-        let blocks = of(arm).to_vec();
+        let blocks = by_block(plan, of(arm), of(arm));
         let estimate = estimate::of_values(&blocks.iter().map(|(_, value)| *value).collect::<Vec<_>>())?;
         Some(ArmEstimate { arm: arm.id.clone(), estimate, blocks })
     });
@@ -38,13 +40,13 @@ fn metric(plan: &Plan, trials: &[TrialRecord], spec: &MetricSpec) -> MetricFindi
         return MetricFindings { spec: spec.clone(), arms, comparisons: Vec::new() };
     };
     let compare = |arm: &Arm, floor: Option<f64>| -> Comparison {
-        let beside: BTreeMap<u32, f64> = of(baseline).iter().copied().collect();
-        let both = |&(block, value): &(u32, f64)| beside.get(&block).map(|&beside| (block, value, beside));
+        let (own, beside) = (by_block(plan, of(arm), of(baseline)), by_block(plan, of(baseline), of(arm)));
+        let pairs = own.into_iter().zip(beside).map(|((block, value), (_, beside))| (block, value, beside));
         let paired = Paired {
             spec,
             arm: (&arm.id, &arm.label),
             baseline: (&baseline.id, &baseline.label),
-            pairs: of(arm).iter().filter_map(both).collect(),
+            pairs: pairs.collect(),
             blocks_planned: study.blocks,
             by_width: study.precision.is_some(),
             floor,
@@ -59,21 +61,22 @@ fn metric(plan: &Plan, trials: &[TrialRecord], spec: &MetricSpec) -> MetricFindi
     MetricFindings { spec: spec.clone(), arms, comparisons }
 }
 
-/// (block, mean over the cases of the block) of the completed trials of an arm.
-fn by_block(trials: &[TrialRecord], arm: &str, metric: &str) -> Vec<(u32, f64)> {
-    let mut found: BTreeMap<u32, Vec<(&str, f64)>> = BTreeMap::new();
-    for record in trials.iter().filter(|record| record.planned.arm == arm) {
-        let value = completed(record).and_then(|m| m.metrics.get(metric).copied());
-        if let Some(value) = value.filter(|value| value.is_finite()) {
-            found.entry(record.planned.block).or_default().push((&record.planned.case, value));
-        }
-    }
-    let mean = |mut values: Vec<(&str, f64)>| {
-        // Sums of floating point depend on their order, and findings must not.
-        values.sort_by(|a, b| a.0.cmp(b.0));
-        values.iter().map(|(_, value)| value).sum::<f64>() / values.len() as f64
+/// Finite values of the completed trials of an arm, by case and block of the case: in one order, which sums of floating point depend on.
+type Values<'a> = BTreeMap<(&'a str, u32), f64>;
+
+fn values<'a>(trials: &'a [TrialRecord], arm: &str, metric: &str) -> Values<'a> {
+    let value = |record: &'a TrialRecord| {
+        let planned = &record.planned;
+        let value = *completed(record)?.metrics.get(metric).filter(|value| value.is_finite())?;
+        (planned.arm == arm).then_some(((planned.case.as_str(), planned.block), value))
     };
-    found.into_iter().map(|(block, values)| (block, mean(values))).collect()
+    trials.iter().filter_map(value).collect()
+}
+
+/// (block of the study, mean over its cases) of what is there `beside` others, too: two arms are compared over the same cases.
+fn by_block(plan: &Plan, values: &Values<'_>, beside: &Values<'_>) -> Vec<(u32, f64)> {
+    let both = values.iter().filter(|(of, _)| beside.contains_key(*of));
+    means_by_block(both.map(|((case, block), value)| (block / plan.pairs(case), *value)))
 }
 
 #[cfg(test)]
@@ -139,10 +142,20 @@ mod tests {
         other.planned.case = "busy".to_owned();
         let Outcome::Completed(m) = &mut other.outcome else { panic!("it completed") };
         m.metrics.insert(common::IDLE_MEMORY.into(), 3e6);
-        let first = by_block(&two, &other.planned.arm, common::IDLE_MEMORY)[0].1;
         let arm = other.planned.arm.clone();
+        let of = |trials: &[TrialRecord], arm: &str| values(trials, arm, common::IDLE_MEMORY).len();
+        assert_eq!((of(&two, &arm), of(&two, "nobody")), (1, 0));
+        let mean = |trials: &[TrialRecord]| {
+            let own = values(trials, &arm, common::IDLE_MEMORY);
+            by_block(&plan, &own, &own)[0].1
+        };
+        let first = mean(&two);
         two.push(other);
-        assert!((by_block(&two, &arm, common::IDLE_MEMORY)[0].1 - f64::midpoint(first, 3e6)).abs() < 1e-6);
+        assert!((mean(&two) - f64::midpoint(first, 3e6)).abs() < 1e-6);
+        // The others did not run that case: it has no part in comparisons with them.
+        let (own, all) =
+            (values(&two, &arm, common::IDLE_MEMORY), values(&two[1..2], &two[1].planned.arm, common::IDLE_MEMORY));
+        assert_eq!(by_block(&plan, &own, &all), [(0, first)]);
     }
 
     #[test]

@@ -89,7 +89,7 @@ impl<'a> CaseTrials<'a> {
         Self { plan: run.plan, case, redacted, by_arm, load, ended }
     }
 
-    /// The blocks that it took, or was to take.
+    /// The blocks of the study that it took, or was to take: as many as an arm beside the baseline has.
     fn blocks(&self) -> u32 {
         self.ended.map_or(self.plan.study.blocks, |ended| ended.blocks)
     }
@@ -159,7 +159,8 @@ impl<'a> CaseTrials<'a> {
     fn limits(&self, metrics: &[MetricFindings]) -> Vec<PrecisionLimits> {
         let primary = metrics.iter().find(|metric| metric.spec.primary);
         let of = |metric: &MetricFindings| {
-            limits::of_case(&self.by_arm, &self.plan.study.baseline, (&metric.spec, &metric.comparisons))
+            let (baseline, pairs) = (self.plan.study.baseline.as_str(), self.case.schedule.pairs());
+            limits::of_case(&self.by_arm, (baseline, pairs), (&metric.spec, &metric.comparisons))
         };
         primary.map(of).unwrap_or_default()
     }
@@ -293,7 +294,9 @@ impl<'a> CaseTrials<'a> {
             let Some(spec) = specs.iter().find(|spec| spec.id == objective.metric) else { continue };
             for (arm, trials) in self.arms().filter(|(_, trials)| !trials.is_empty()) {
                 let values = self.values(&arm.id, &objective.metric);
-                let planned = self.blocks().max(trials.len() as u32);
+                // In pairs the baseline runs in the blocks of all others.
+                let times = if arm.id == self.plan.study.baseline { self.case.schedule.pairs() } else { 1 };
+                let planned = self.blocks().saturating_mul(times).max(trials.len() as u32);
                 judged.push(objective::judge((&arm.id, &arm.label), spec, objective, &values, planned));
             }
         }

@@ -60,10 +60,11 @@ impl<'a> Figures<'a> {
         metric.arms.iter().find(|own| own.arm == arm)
     }
 
-    /// Its values by block, finite ones alone.
+    /// Its values by block of the study, finite ones alone. Of a baseline in pairs, which has several, the mean.
     pub(crate) fn blocks(&self, case: &str, arm: &str, id: &str) -> BTreeMap<u32, f64> {
         let found = self.metric(case, arm, id).map_or(&[][..], |own| &own.blocks);
-        found.iter().copied().filter(|(_, value)| value.is_finite()).collect()
+        let (pairs, finite) = (self.plan.pairs(case), found.iter().filter(|(_, value)| value.is_finite()));
+        means_by_block(finite.map(|&(block, value)| (block / pairs, value))).into_iter().collect()
     }
 
     /// Metrics that the cases of a group have, as the first that has each tells them: primary ones first.
@@ -120,6 +121,13 @@ impl<'a> Figures<'a> {
     pub(crate) fn cpu(&self, case: &str, arm: &str) -> BTreeMap<u32, f64> {
         self.blocks(case, arm, common::GUEST_CPU)
     }
+}
+
+/// The mean of the values of each block, in the order of blocks.
+pub(crate) fn means_by_block(values: impl Iterator<Item = (u32, f64)>) -> Vec<(u32, f64)> {
+    let mut found: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    values.for_each(|(block, value)| found.entry(block).or_default().push(value));
+    found.into_iter().map(|(block, own)| (block, own.iter().sum::<f64>() / own.len() as f64)).collect()
 }
 
 /// Whether a metric is a time of which less is better.

@@ -16,12 +16,12 @@ use crate::{student, turns};
 /// by arm.
 pub(crate) fn of_case(
     trials: &BTreeMap<&str, Vec<&TrialRecord>>,
-    baseline: &str,
+    (baseline, pairs): (&str, u32),
     (spec, comparisons): (&MetricSpec, &[Comparison]),
 ) -> Vec<PrecisionLimits> {
     let Some(figure) = turns::figure_of(spec) else { return Vec::new() };
     let sets = Sets::of(trials);
-    let limits = |comparison: &Comparison| sets.limits(baseline, comparison, figure);
+    let limits = |comparison: &Comparison| sets.limits((baseline, pairs), comparison, figure);
     comparisons.iter().filter(|comparison| comparison.verdict != Verdict::NoiseFloor).filter_map(limits).collect()
 }
 
@@ -40,7 +40,7 @@ impl<'a> Sets<'a> {
 
     fn limits(
         &self,
-        baseline: &str,
+        (baseline, pairs): (&str, u32),
         comparison: &Comparison,
         (figure, of_primary): (TurnFigure, bool),
     ) -> Option<PrecisionLimits> {
@@ -50,8 +50,10 @@ impl<'a> Sets<'a> {
         let mean = |of: &dyn Fn(&Vec<&TrialRecord>) -> Option<f64>| {
             student::mean(&self.0.iter().filter_map(of).collect::<Vec<f64>>())
         };
-        let wall_s = mean(&|set| set.first().map(|record| turns::wall_s(record)))?;
-        let steady_wall_s = mean(&|set| set.first()?.turns.as_ref().map(steady_wall_s))?;
+        // A block of the study has a set for each pair.
+        let sets = f64::from(pairs);
+        let wall_s = sets * mean(&|set| set.first().map(|record| turns::wall_s(record)))?;
+        let steady_wall_s = sets * mean(&|set| set.first()?.turns.as_ref().map(steady_wall_s))?;
         let run = Run {
             blocks: rounds.len() as u32,
             with_floor: comparison.floor.is_some(),
@@ -126,7 +128,7 @@ mod tests {
                 by_arm.entry(&record.planned.arm).or_default().push(record);
             }
             let comparison = Comparison { arm: testing::ARMS[1].to_owned(), detectable: Some(0.04), ..comparison() };
-            of_case(&by_arm, testing::ARMS[0], (&testing::metrics()[spec], &[comparison]))
+            of_case(&by_arm, (testing::ARMS[0], 1), (&testing::metrics()[spec], &[comparison]))
         };
         assert_eq!(found(5, 1), []);
         let [limits] = &found(8, 1)[..] else { panic!("one arm") };

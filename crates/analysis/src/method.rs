@@ -93,7 +93,8 @@ fn measured(plan: &Plan, comparisons: usize, cases: &[CaseFindings]) -> Vec<Stri
         ),
         NO_FIGURES.to_owned(),
     ];
-    paragraphs.extend(turns::method(plan).into_iter().chain(limits::method(cases)));
+    paragraphs.extend(turns::method(plan));
+    paragraphs.extend(limits::method(cases));
     paragraphs.extend(of_parts(cases));
     paragraphs.extend(density::method(plan));
     paragraphs.extend(capacity::method(plan));

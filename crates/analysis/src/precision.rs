@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tare_model::findings::Estimate;
 use tare_model::metric::MetricSpec;
-use tare_model::plan::Plan;
+use tare_model::plan::{Plan, PlannedTrial};
 use tare_model::precision::{Judged, WhyEnded};
 use tare_model::study::Arm;
 use tare_model::study::Precision;
@@ -132,9 +132,10 @@ impl<'a> Case<'a> {
         counts.then_some(pairs)
     }
 
-    /// Finite values of the completed trials of an arm, by block.
+    /// Finite values of the completed trials of an arm in the first `blocks` blocks of the study, by block of the case.
     fn values(&self, arm: &str, metric: &str, blocks: u32) -> BTreeMap<u32, f64> {
-        let own = self.trials.iter().filter(|own| own.planned.arm == arm && own.planned.block < blocks);
+        let among = |planned: &PlannedTrial| planned.arm == arm && self.plan.study_block(planned) < blocks;
+        let own = self.trials.iter().filter(|own| among(&own.planned));
         let value = |record: &&TrialRecord| Some((record.planned.block, *completed(record)?.metrics.get(metric)?));
         own.filter_map(value).filter(|(_, value)| value.is_finite()).collect()
     }

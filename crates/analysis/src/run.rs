@@ -24,7 +24,7 @@ pub struct Run<'a> {
 impl<'a> Run<'a> {
     /// The trials that the plan has, without those of blocks that their cases do not take.
     pub(crate) fn wanted(&self) -> impl Iterator<Item = &'a PlannedTrial> {
-        let ended = &self.facts.ended;
-        self.plan.trials.iter().filter(|planned| !is_spared(ended, planned))
+        let (plan, ended) = (self.plan, &self.facts.ended);
+        plan.trials.iter().filter(|planned| !is_spared(plan, ended, planned))
     }
 }

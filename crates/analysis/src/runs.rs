@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use tare_model::findings::{ArmEstimate, CaseFindings, Comparison, Estimate, Findings, MetricFindings, Verdict};
 use tare_model::metric::{Better, MetricSpec, Unit};
+use tare_model::study::{Case, CaseSchedule};
 
 use crate::estimate;
 use crate::marked::is_apart;
@@ -262,12 +263,21 @@ fn differences(a: &Findings, b: &Findings) -> Vec<String> {
         }
     }
     for case in &x.cases {
-        if y.cases.iter().find(|other| other.id == case.id).is_none_or(|other| other != case) {
+        if y.cases.iter().find(|other| other.id == case.id).is_none_or(|other| alike(other) != alike(case)) {
             differences.push(format!("Case {} is not the same in the second run.", case.id));
         }
     }
     differences.extend(environment(a, b));
     differences
+}
+
+/// A case without the reason for its schedule, which names what was free on the host at the time.
+fn alike(case: &Case) -> Case {
+    let mut case = case.clone();
+    if let CaseSchedule::Pairs { why, .. } | CaseSchedule::Trials { why } = &mut case.schedule {
+        why.clear();
+    }
+    case
 }
 
 /// What must be read before the figures of either run, or of both.

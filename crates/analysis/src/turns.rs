@@ -3,6 +3,7 @@
 use tare_model::findings::TurnFigure;
 use tare_model::metric::{MetricSpec, Unit, common};
 use tare_model::plan::Plan;
+use tare_model::study::{Case, CaseSchedule};
 use tare_model::trial::TrialRecord;
 use tare_model::turns::{TrialTurns, TurnCount};
 
@@ -46,9 +47,9 @@ pub(crate) fn rates(taken: &TrialTurns) -> (&'static str, Vec<(u64, f64)>) {
     (series, turns.filter_map(rate).collect())
 }
 
-/// How arms took turns, in a paragraph; nothing where none did.
-pub(crate) fn method(plan: &Plan) -> Option<String> {
-    plan.study.cases.iter().any(|case| case.schedule.turns().is_some()).then(|| {
+/// How arms took turns, and why not all together where they took them in pairs; nothing where none did.
+pub(crate) fn method(plan: &Plan) -> Vec<String> {
+    let in_turns = plan.study.cases.iter().any(|case| case.schedule.turns().is_some()).then(|| {
         "Where arms took turns, all instances of a block were alive at once, and in each round every arm was driven for one short turn, in \
          random order. So all arms saw the same seconds of the host. A trial's value is pooled over its turns: work over the time of its own \
          turns, histograms added up. An operation belongs to the turn in which it began, with all of its time. The unit of analysis remains the \
@@ -56,7 +57,19 @@ pub(crate) fn method(plan: &Plan) -> Option<String> {
          is flagged where in more than 1 % of its turns operations reached into another arm's turn, and where its guests used more than \
          1 % of a CPU while others had their turns."
             .to_owned()
-    })
+    });
+    in_turns.into_iter().chain(plan.study.cases.iter().filter_map(in_pairs)).collect()
+}
+
+/// How a case was measured whose arms took turns in pairs, and why.
+fn in_pairs(case: &Case) -> Option<String> {
+    let CaseSchedule::Pairs { pairs, why, .. } = &case.schedule else { return None };
+    Some(format!(
+        "In the case \u{201c}{}\u{201d} arms took turns in pairs with the baseline, because {why}. For each block of the study it has {pairs} blocks of \
+         its own, each with fresh instances of the baseline and of one other arm. An arm is compared with the baseline of its own blocks: as many as \
+         the study asks for. The baseline's own figures are those of all these blocks.",
+        case.label
+    ))
 }
 
 /// Wall time of a trial, seconds; of one in turns that of its set, of which each trial has its part.

@@ -50,8 +50,8 @@ impl Blocks {
     }
 
     /// Whether a trial is of a block that its case is known not to take.
-    pub fn is_spared(&self, planned: &PlannedTrial) -> bool {
-        is_spared(&self.ended, planned)
+    pub fn is_spared(&self, plan: &Plan, planned: &PlannedTrial) -> bool {
+        is_spared(plan, &self.ended, planned)
     }
 
     /// Whether a trial is still to be run. Asked of the trials in the order of the plan: when a new block of a case begins, it is decided
@@ -60,12 +60,12 @@ impl Blocks {
     /// # Errors
     /// When the journal cannot be written.
     pub fn wants(&mut self, bench: &Bench<'_>, planned: &PlannedTrial) -> Result<bool, RecordError> {
-        let PlannedTrial { case, block, .. } = planned;
-        if !self.is_spared(planned) && self.begun.get(case) != Some(block) {
-            self.judge(bench, case, *block)?;
-            self.begun.insert(case.clone(), *block);
+        let (plan, case, block) = (bench.plan, &planned.case, bench.plan.study_block(planned));
+        if !self.is_spared(plan, planned) && self.begun.get(case) != Some(&block) {
+            self.judge(bench, case, block)?;
+            self.begun.insert(case.clone(), block);
         }
-        Ok(!self.is_spared(planned))
+        Ok(!self.is_spared(plan, planned))
     }
 
     /// Takes note of a trial that is recorded.

@@ -348,7 +348,7 @@ fn all_trials(options: &RunOptions<'_>, made: &Made, bench: &Bench<'_>) -> Resul
     let recorded = bench.book.recorded();
     options.observer.run_began(plan, recorded.len() as u32);
     let mut blocks = Blocks::new(bench, options.rule, options.out)?;
-    let is_left = |trial: &&PlannedTrial| !recorded.contains(&trial.index) && !blocks.is_spared(trial);
+    let is_left = |trial: &&PlannedTrial| !recorded.contains(&trial.index) && !blocks.is_spared(plan, trial);
     let left = plan.trials.iter().filter(is_left).map(|trial| trial.case.as_str()).collect();
     let Some(data) = setup::all(bench, made.in_lab(), &made.workloads, &left)? else {
         return count(options.out, options.cancel.reason());

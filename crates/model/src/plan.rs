@@ -46,6 +46,16 @@ impl Plan {
         }
         steps
     }
+
+    /// The block of the study to which a trial belongs, from 0. Cases in pairs have several blocks of their own for each.
+    pub fn study_block(&self, trial: &PlannedTrial) -> u32 {
+        trial.block / self.pairs(&trial.case)
+    }
+
+    /// Blocks of its own that a case has for each block of the study.
+    pub fn pairs(&self, case: &str) -> u32 {
+        self.study.cases.iter().find(|own| own.id == case).map_or(1, |own| own.schedule.pairs())
+    }
 }
 
 /// An arm that is not measured on this host.
@@ -77,7 +87,7 @@ pub struct CpuPlacement {
 pub struct PlannedTrial {
     /// Position in the run, from 0.
     pub index: u32,
-    /// Block, from 0.
+    /// Block of its case, from 0. Arms are compared within it.
     pub block: u32,
     /// Case id.
     pub case: String,

@@ -22,7 +22,7 @@ pub enum WhyEnded {
 pub struct CaseBlocks {
     /// Case id.
     pub case: String,
-    /// Whole blocks: its trials of later blocks are not run.
+    /// Whole blocks of the study: its trials of later blocks are not run.
     pub blocks: u32,
     /// The share by which the widest interval of the primary metric reaches beyond its estimate; `None` where there was no interval.
     pub width: Option<f64>,
@@ -40,8 +40,8 @@ impl CaseBlocks {
 }
 
 /// Whether a planned trial is of a block that its case does not take.
-pub fn is_spared(ended: &[CaseBlocks], planned: &PlannedTrial) -> bool {
-    ended.iter().any(|own| own.case == planned.case && planned.block >= own.blocks)
+pub fn is_spared(plan: &Plan, ended: &[CaseBlocks], planned: &PlannedTrial) -> bool {
+    ended.iter().any(|own| own.case == planned.case && plan.study_block(planned) >= own.blocks)
 }
 
 /// What is known of a case after some whole blocks.

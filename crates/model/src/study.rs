@@ -173,6 +173,15 @@ impl Case {
 pub enum CaseSchedule {
     /// All are alive at once and are driven in turns.
     Turns(TurnSpec),
+    /// The baseline and one other arm are alive at once and are driven in turns. Each such pair is a block of the case's own.
+    Pairs {
+        /// How turns are taken.
+        turns: TurnSpec,
+        /// How many pairs there are: arms that take turns, without the baseline.
+        pairs: u32,
+        /// Why not all arms together.
+        why: String,
+    },
     /// One trial after the other.
     Trials {
         /// Why.
@@ -190,8 +199,16 @@ impl CaseSchedule {
     /// How turns are taken, where they are.
     pub const fn turns(&self) -> Option<&TurnSpec> {
         match self {
-            Self::Turns(spec) => Some(spec),
+            Self::Turns(spec) | Self::Pairs { turns: spec, .. } => Some(spec),
             Self::Trials { .. } => None,
+        }
+    }
+
+    /// Blocks that a case has for each block of the study, in which the baseline runs once each: as many as pairs, else 1.
+    pub const fn pairs(&self) -> u32 {
+        match self {
+            Self::Pairs { pairs, .. } if *pairs > 0 => *pairs,
+            _ => 1,
         }
     }
 }

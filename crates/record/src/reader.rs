@@ -1,6 +1,6 @@
 //! Reads a run folder and never changes it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -223,10 +223,13 @@ fn fits(plan: &Plan) -> Result<(), String> {
         return Err(format!("has {} blocks and {} trials", study.blocks, plan.trials.len()));
     }
     let arms: BTreeSet<&str> = arms.map(|arm| arm.id.as_str()).collect();
-    let cases: BTreeSet<&str> = cases.map(|case| case.id.as_str()).collect();
+    let cases: BTreeMap<&str, u32> = cases.map(|case| (case.id.as_str(), case.schedule.pairs())).collect();
+    if let Some((case, pairs)) = cases.iter().find(|(_, pairs)| **pairs as usize > arms.len().max(1)) {
+        return Err(format!("has {pairs} pairs of {} arms in case {case}", arms.len()));
+    }
     let stray = plan.trials.iter().enumerate().find(|(at, trial)| {
-        let known = arms.contains(trial.arm.as_str()) && cases.contains(trial.case.as_str());
-        trial.index as usize != *at || trial.block >= study.blocks || !known
+        let within = cases.get(trial.case.as_str()).is_some_and(|pairs| trial.block / pairs < study.blocks);
+        trial.index as usize != *at || !within || !arms.contains(trial.arm.as_str())
     });
     match stray {
         Some((at, _)) => Err(format!("has a trial in place {at} that does not belong to its study")),

@@ -24,7 +24,7 @@ use crate::{JournalEvent, RunWriter};
 
 mod turns;
 
-pub use turns::{turns_plan, turns_trial};
+pub use turns::{pairs_plan, turns_plan, turns_trial};
 
 /// Arms of [`plan`]: the baseline, another, and the baseline's replica.
 pub const ARMS: [&str; 3] = ["native", "container", "native-again"];

@@ -177,7 +177,7 @@ impl RunFolder {
         }
         if self.facts().finished {
             let missing = |planned: &&PlannedTrial| {
-                !acknowledged.contains_key(&planned.index) && !is_spared(&self.facts().ended, planned)
+                !acknowledged.contains_key(&planned.index) && !is_spared(self.plan(), &self.facts().ended, planned)
             };
             for planned in self.plan().trials.iter().filter(missing) {
                 let what = format!("the run finished, yet trial {} was never acknowledged", planned.index);

@@ -121,9 +121,13 @@ pub(crate) fn phases(phases: &Phases) -> String {
 
 /// How the arms of a case shared the time of a block, in a sentence.
 pub(crate) fn schedule(case: &Case) -> String {
-    let turns = match &case.schedule {
+    let (turns, in_pairs) = match &case.schedule {
         CaseSchedule::Trials { why } => return format!("The arms ran one trial after another: {why}."),
-        CaseSchedule::Turns(turns) => turns,
+        CaseSchedule::Turns(turns) => (turns, String::new()),
+        CaseSchedule::Pairs { turns, why, .. } => (
+            turns,
+            format!(" They took them in pairs with the baseline, each pair in blocks of its own, because {why}."),
+        ),
     };
     let measured = match turns.warm_up.ns {
         0 => String::new(),
@@ -134,7 +138,7 @@ pub(crate) fn schedule(case: &Case) -> String {
         Waiting::Frozen => "were stopped",
     };
     format!(
-        "The arms took turns of {}{measured} in random order, {} apart, in {} a block; the arms that waited {waiting}.",
+        "The arms took turns of {}{measured} in random order, {} apart, in {} a block; the arms that waited {waiting}.{in_pairs}",
         turns.turn,
         turns.gap,
         format::plural(turns.rounds(&case.phases).into(), "round", "rounds")

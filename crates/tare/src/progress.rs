@@ -33,7 +33,9 @@ struct State {
     planned: Vec<Planned>,
     /// For each trial, the first trial of its step (a set, or the trial alone), and how many trials that has.
     steps: Vec<(u32, u32)>,
+    /// Blocks of the study, and for cases in pairs how many of their own each of them has.
     blocks: u32,
+    pairs: BTreeMap<String, u32>,
     /// The step under way, by its first trial, and the phase that it has come to: the arms of a set go through the phases one by one.
     step: Option<(u32, Option<Phase>)>,
     /// The trials of the plan, in order.
@@ -179,19 +181,20 @@ fn began(plan: &Plan, least: Option<String>, time: &str) -> String {
     format!("{name}: at most {trials} trials in {} to {blocks} (until {until}), {least} to {time}", rule.at_least)
 }
 
-/// How narrow the intervals of a case are when it ends.
-fn case_ended(case: &str, judged: &Judged, why: WhyEnded) -> String {
+/// How narrow the intervals of a case are when it ends, which has so many blocks of its own for each of the study.
+fn case_ended(case: &str, pairs: u32, judged: &Judged, why: WhyEnded) -> String {
+    let blocks = format!("{} blocks{}", judged.blocks, if pairs > 1 { " of each pair" } else { "" });
     let width = judged.width.map_or_else(
         || "an interval is missing".to_owned(),
         |width| format!("the widest interval reaches {:.1} % from its estimate", width * 100.0),
     );
     match why {
-        WhyEnded::Precise => format!("{case}: precise enough after {} blocks: {width}", judged.blocks),
+        WhyEnded::Precise => format!("{case}: precise enough after {blocks}: {width}"),
         WhyEnded::AtMost => {
-            format!("{case}: ends after {} blocks, the most that the study allows: {width}", judged.blocks)
+            format!("{case}: ends after {blocks}, the most that the study allows: {width}")
         }
         WhyEnded::NothingCompared => {
-            format!("{case}: ends after {} blocks, for no arm has a ratio to the baseline", judged.blocks)
+            format!("{case}: ends after {blocks}, for no arm has a ratio to the baseline")
         }
     }
 }
@@ -265,11 +268,17 @@ impl State {
         if is_most { "at most about" } else { "about" }
     }
 
+    /// Blocks that a case has for each block of the study.
+    fn pairs_of(&self, case: &str) -> u32 {
+        self.pairs.get(case).copied().unwrap_or(1)
+    }
+
     /// Takes note of how many blocks a case is likely to take.
     fn foresee(&mut self, case: &str, blocks: u32) {
         self.likely.insert(case.to_owned(), blocks);
+        let pairs = self.pairs_of(case);
         for (planned, trial) in self.planned.iter_mut().zip(&self.trials).filter(|(_, trial)| trial.case == case) {
-            planned.spared = trial.block >= blocks;
+            planned.spared = trial.block / pairs >= blocks;
         }
     }
 
@@ -341,7 +350,9 @@ impl Observer for Progress {
         let reckoned_s = plan.cost.around.ns as f64 / 1e9 / tries.max(1.0);
         let around_s = if adds_guests { AROUND_GUESS_S } else { reckoned_s.max(AROUND_GUESS_S) };
         let total = Duration::from_secs_f64(seconds_left(&planned, done as usize, around_s));
-        let first = |rule: Precision| plan.trials.iter().zip(&planned).filter(move |own| own.0.block < rule.at_least);
+        let first = |rule: Precision| {
+            plan.trials.iter().zip(&planned).filter(move |own| plan.study_block(own.0) < rule.at_least)
+        };
         let least: Option<Vec<Planned>> = plan.study.precision.map(|rule| first(rule).map(|own| *own.1).collect());
         let (about, most) = {
             let mut state = self.state.borrow_mut();
@@ -350,6 +361,7 @@ impl Observer for Progress {
             state.trials.clone_from(&plan.trials);
             state.planned = planned;
             state.blocks = plan.study.blocks;
+            state.pairs = plan.study.cases.iter().map(|case| (case.id.clone(), case.schedule.pairs())).collect();
             let of =
                 |step: &&[PlannedTrial]| step.iter().map(|_| (step[0].index, step.len() as u32)).collect::<Vec<_>>();
             state.steps = steps.iter().flat_map(of).collect();
@@ -377,8 +389,9 @@ impl Observer for Progress {
             return;
         }
         state.step = (arms > 1).then_some((first, None));
-        let label = if arms > 1 { set_label(trial, arms, state.blocks) } else { label(trial) };
-        let likely = state.likely.get(&trial.case).map(|blocks| format!(" (of likely {blocks} blocks)"));
+        let pairs = state.pairs_of(&trial.case);
+        let label = if arms > 1 { set_label(trial, arms, state.blocks * pairs) } else { label(trial) };
+        let likely = state.likely.get(&trial.case).map(|blocks| format!(" (of likely {} blocks)", blocks * pairs));
         state.label = label + &likely.unwrap_or_default();
         state.trying = None;
         let tries = state.planned.get(trial.index as usize).map_or(1, |planned| planned.tries);
@@ -467,14 +480,14 @@ impl Observer for Progress {
     }
 
     fn judged(&self, case: &str, judged: &Judged) {
-        let to_run = {
+        let (to_run, pairs) = {
             let mut state = self.state.borrow_mut();
             state.foresee(case, judged.likely);
-            state.to_run()
+            (state.to_run(), state.pairs_of(case))
         };
         self.bar.set_length(to_run);
         if let Some(why) = judged.ended {
-            self.line(&case_ended(case, judged, why));
+            self.line(&case_ended(case, pairs, judged, why));
         }
     }
 
@@ -531,8 +544,15 @@ mod tests {
         state.foresee("loud", 4);
         assert_eq!(state.to_run(), 6, "more than was foreseen");
         let judged = Judged { blocks: 2, width: Some(0.012), ended: Some(WhyEnded::Precise), likely: 2 };
-        let said = case_ended("quiet", &judged, WhyEnded::Precise);
+        let said = case_ended("quiet", 1, &judged, WhyEnded::Precise);
         assert_eq!(said, "quiet: precise enough after 2 blocks: the widest interval reaches 1.2 % from its estimate");
+        // In pairs its trials are of twice as many blocks.
+        state.pairs.insert("quiet".to_owned(), 2);
+        state.foresee("quiet", 1);
+        assert_eq!(state.to_run(), 6);
+        assert!(
+            case_ended("quiet", 2, &judged, WhyEnded::AtMost).contains("ends after 2 blocks of each pair, the most")
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Trials whose arms take turns.
 
 use tare_model::Span;
-use tare_model::plan::Plan;
+use tare_model::plan::{Plan, PlannedTrial};
 use tare_model::study::CaseSchedule;
 use tare_model::trial::{Outcome, TrialRecord};
 use tare_model::turns::{TrialTurns, TurnCount, TurnSpec, Turns, TurnsDone, Waiting};
@@ -17,6 +17,18 @@ pub fn turns_plan(blocks: u32) -> Plan {
     plan
 }
 
+/// The plan of [`plan`] whose arms take turns in pairs with the baseline.
+pub fn pairs_plan(blocks: u32) -> Plan {
+    let mut plan = turns_plan(blocks);
+    let (pairs, why) = (ARMS.len() as u32 - 1, "this host has room for two of them".to_owned());
+    plan.study.cases[0].schedule = CaseSchedule::Pairs { turns: turn_spec(), pairs, why };
+    plan.sets = (0..blocks * pairs).map(|block| vec![2 * block, 2 * block + 1]).collect();
+    let arm = |index: u32| ARMS[if index.is_multiple_of(2) { 0 } else { 1 + (index / 2 % pairs) as usize }].to_owned();
+    let trial = |index: u32| PlannedTrial { index, block: index / 2, case: "idle".to_owned(), arm: arm(index) };
+    plan.trials = (0..2 * blocks * pairs).map(trial).collect();
+    plan
+}
+
 const fn turn_spec() -> TurnSpec {
     let (turn, warm_up, gap) = (Span::from_millis(20), Span::from_millis(2), Span::from_millis(1));
     TurnSpec { turn, warm_up, gap, waiting: Waiting::Idle }
@@ -26,7 +38,8 @@ const fn turn_spec() -> TurnSpec {
 pub fn turns_trial(plan: &Plan, index: u32) -> TrialRecord {
     let mut record = trial(plan, index);
     let Outcome::Completed(measurement) = &mut record.outcome else { return record };
-    let (arms, rounds) = (ARMS.len() as u32, 500_u64);
+    let in_pairs = matches!(plan.study.cases[0].schedule, CaseSchedule::Pairs { .. });
+    let (arms, rounds) = (if in_pairs { 2 } else { ARMS.len() as u32 }, 500_u64);
     let rate = measurement.metrics["operations_per_s"];
     let start_ns = 1_000_000_000 * (100 + 50 * u64::from(record.planned.block));
     let places = (0..rounds as u32).map(|round| (index + round) % arms).collect();

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use tare_model::plan::Plan;
+use tare_model::study::CaseSchedule;
 
 use crate::journal::{Journal, JournalEvent, JournalWriter};
 use crate::testing::{self, RUN_ID, write_run};
@@ -187,7 +188,7 @@ fn a_text_that_would_fill_the_memory_is_not_read() {
 
 #[test]
 fn a_plan_whose_numbers_and_names_do_not_agree_is_refused() {
-    let breaks: [Break<'_>; 8] = [
+    let breaks: [Break<'_>; 9] = [
         ("4294967295 blocks and 3 trials", &|plan| plan.study.blocks = u32::MAX),
         ("a name of 5000000 bytes", &|plan| plan.study.arms[0].label = "x".repeat(5_000_000)),
         ("a trial in place 1", &|plan| plan.trials[1].index = 7),
@@ -196,6 +197,12 @@ fn a_plan_whose_numbers_and_names_do_not_agree_is_refused() {
         ("a set in place 0", &|plan| plan.sets = vec![vec![0, u32::MAX]]),
         ("a set in place 1", &|plan| plan.sets = vec![vec![0, 1], vec![1, 2]]),
         ("a set in place 0", &|plan| plan.sets = vec![vec![]]),
+        ("4294967295 pairs of 3 arms", &|plan| {
+            plan.study.cases[0].schedule = testing::pairs_plan(1).study.cases[0].schedule.clone();
+            if let CaseSchedule::Pairs { pairs, .. } = &mut plan.study.cases[0].schedule {
+                *pairs = u32::MAX;
+            }
+        }),
     ];
     for (what, alter) in breaks {
         let (dir, mut plan) = small_run();

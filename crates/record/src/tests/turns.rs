@@ -38,6 +38,20 @@ fn turns_read_as_they_were_written() {
 }
 
 #[test]
+fn a_case_in_pairs_has_more_blocks_than_its_study_and_no_trial_beyond_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut plan = testing::pairs_plan(2);
+    let trials: Vec<_> = (0..8).map(|index| testing::turns_trial(&plan, index)).collect();
+    write_run(dir.path(), &plan, &trials);
+    let folder = RunFolder::open(dir.path()).unwrap();
+    assert_eq!((folder.trials().unwrap(), folder.verify()), (trials, Vec::new()));
+    plan.trials[7].block = 4;
+    std::fs::write(dir.path().join(layout::PLAN), serde_json::to_vec(&plan).unwrap()).unwrap();
+    let refused = RunFolder::open(dir.path()).unwrap_err().to_string();
+    assert!(refused.contains("a trial in place 7 that does not belong to its study"), "{refused}");
+}
+
+#[test]
 fn each_alteration_is_reported() {
     each_is_reported(
         |plan| vec![testing::turns_trial(plan, 0), testing::trial(plan, 1), testing::trial(plan, 2)],

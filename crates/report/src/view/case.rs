@@ -197,7 +197,8 @@ pub(crate) fn blocks(case: &CaseFindings, findings: &Findings) -> Option<String>
     let (until, most) = (written::percent(rule.until), findings.plan.study.blocks);
     let reaches = |width| format!("the widest interval reaches {} from its estimate", format::relative(width));
     let widest = ended.width.map_or_else(|| "an interval is missing".to_owned(), reaches);
-    let blocks = format::plural(u64::from(ended.blocks), "block", "blocks");
+    let each = if findings.plan.pairs(&case.id) > 1 { " of each pair" } else { "" };
+    let blocks = format::plural(u64::from(ended.blocks), "block", "blocks") + each;
     Some(match ended.why {
         WhyEnded::Precise => {
             format!("{blocks}, precise enough: {widest}, {until} was asked")

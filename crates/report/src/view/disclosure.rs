@@ -1,5 +1,7 @@
 //! Everything that another person needs to judge the run or to repeat it.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use tare_model::findings::Findings;
 use tare_model::precision::{CaseBlocks, is_spared};
@@ -203,17 +205,14 @@ fn around(case: &Case) -> String {
 fn order(findings: &Findings, arms: &Arms) -> Option<Table> {
     let mut table = Table::new("Order of trials", ["Block", "Trials in order"].map(Column::text).to_vec());
     let ended: Vec<CaseBlocks> = findings.cases.iter().filter_map(|case| case.blocks.clone()).collect();
-    for block in 0..findings.plan.study.blocks {
-        let trials: Vec<String> = findings
-            .plan
-            .trials
-            .iter()
-            .filter(|trial| trial.block == block && !is_spared(&ended, trial))
-            .map(|trial| format!("{}: {}", case_label(findings, &trial.case), arms.label(&trial.arm)))
-            .collect();
-        if !trials.is_empty() {
-            table.rows.push(vec![Cell::text((block + 1).to_string()), Cell::text(trials.join("; "))]);
-        }
+    let mut blocks: BTreeMap<u32, Vec<String>> = BTreeMap::new();
+    let plan = &findings.plan;
+    for trial in plan.trials.iter().filter(|trial| !is_spared(plan, &ended, trial)) {
+        let label = format!("{}: {}", case_label(findings, &trial.case), arms.label(&trial.arm));
+        blocks.entry(plan.study_block(trial)).or_default().push(label);
     }
+    let row =
+        |(block, trials): (u32, Vec<String>)| vec![Cell::text((block + 1).to_string()), Cell::text(trials.join("; "))];
+    table.rows.extend(blocks.into_iter().map(row));
     table.filled()
 }

@@ -2,7 +2,7 @@
 
 use tare_model::findings::{ArmParity, Findings};
 use tare_model::guest::ParityRow;
-use tare_model::study::Study;
+use tare_model::study::{CaseSchedule, Study};
 use tare_model::written;
 
 use super::case_label;
@@ -52,9 +52,12 @@ pub(crate) fn grounds(findings: &Findings, arms: &Arms) -> Vec<String> {
 /// How the arms shared the time of a block.
 fn shared(study: &Study) -> &'static str {
     let in_turns = study.cases.iter().filter(|case| case.schedule.turns().is_some()).count();
-    match in_turns {
-        0 => "every arm once in each, in random order",
-        n if n == study.cases.len() => "all arms of each in turns, in random order",
+    let pairs = study.cases.iter().filter(|case| matches!(case.schedule, CaseSchedule::Pairs { .. })).count();
+    match (in_turns, pairs) {
+        (0, _) => "every arm once in each, in random order",
+        (_, n) if n == study.cases.len() => "the arms of each in turns, in pairs with the baseline, in random order",
+        (_, 1..) => "the arms of each in turns, in pairs with the baseline, or one after another, in random order",
+        (n, 0) if n == study.cases.len() => "all arms of each in turns, in random order",
         _ => "every arm once in each, in turns or one after another, in random order",
     }
 }

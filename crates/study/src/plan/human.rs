@@ -49,7 +49,7 @@ fn summary(plan: &Plan, host: &HostFacts) -> String {
         blocks(study),
         counted(study.cases.len(), "case"),
         counted(study.arms.len(), "arm"),
-    );
+    ) + &again(plan);
     let mut rows = vec![("trials", vec![format!("{at_most}{counts}, seed {}", study.seed)])];
     #[expect(clippy::float_cmp, reason = "1 is written as such, never computed")]
     if study.scale != 1.0 {
@@ -94,6 +94,9 @@ fn schedule(study: &Study) -> Vec<String> {
     let groups = density::by_case(study, |case| {
         Some(match &case.schedule {
             CaseSchedule::Turns(spec) => turns(spec, case.phases.steady_state),
+            CaseSchedule::Pairs { turns: spec, why, .. } => {
+                format!("{}; in pairs with the baseline, because {why}", turns(spec, case.phases.steady_state))
+            }
             CaseSchedule::Trials { why } => format!("one trial after the other: {why}"),
         })
     });
@@ -114,6 +117,13 @@ fn turns(spec: &TurnSpec, steady_state: Span) -> String {
         _ => String::new(),
     };
     format!("turns of {}{warm_up}, {} between two, {waiting} meanwhile{few}", spec.turn, spec.gap)
+}
+
+/// Trials of the baseline beside one for each block and case: every pair has its own.
+fn again(plan: &Plan) -> String {
+    let study = &plan.study;
+    let more: u32 = study.cases.iter().map(|case| case.schedule.pairs() - 1).sum::<u32>() * study.blocks;
+    if more == 0 { String::new() } else { format!(" + {more} of the baseline, one for each further pair") }
 }
 
 /// How often every arm of a case runs.

@@ -30,7 +30,7 @@ fn turns(study: &Study, case: &str) -> TurnSpec {
 
 fn why(study: &Study, case: &str) -> String {
     match &study.cases.iter().find(|other| other.id == case).unwrap().schedule {
-        CaseSchedule::Trials { why } => why.clone(),
+        CaseSchedule::Trials { why } | CaseSchedule::Pairs { why, .. } => why.clone(),
         CaseSchedule::Turns(spec) => panic!("{spec:?}"),
     }
 }
