@@ -677,6 +677,14 @@ mod tests {
         assert_eq!(state.label, "block 3 of 6, case peak: 2 arms in turns");
         assert!(!state.is_further(Phase::Provision), "of the second arm, while the first is prepared");
         assert!(state.is_further(Phase::Drive) && !state.is_further(Phase::Drive));
+        drop(state);
+        study.arms.push(tare_model::study::Arm { id: "third".into(), ..study.arms[0].clone() });
+        let host = tare_study::HostFacts { memory_available: tare_model::ByteSize(2 << 30), ..host };
+        let plan = tare_study::plan(&study, &host, &crate::catalog::Registries).unwrap();
+        assert_eq!(all_planned(&plan).len(), 24);
+        progress.run_began(&plan, 2);
+        progress.trial_began(&plan.trials[6]);
+        assert_eq!(progress.state.borrow().label, "block 4 of 12, case peak: 2 arms in turns");
     }
 
     #[test]

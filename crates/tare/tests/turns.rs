@@ -7,8 +7,8 @@ use tare_model::trial::TrialRecord;
 use tare_record::RunFolder;
 
 use crate::common::{
-    CONTAINER, expect_code, is_root, left_by_runs_into, outcomes, processes_of, ran, run, run_ids, small_study, stderr,
-    tare, until, write_study,
+    CONTAINER, expect_code, findings, is_root, left_by_runs_into, outcomes, processes_of, ran, run, run_ids,
+    small_study, stderr, stdout, tare, until, write_study,
 };
 
 fn trials(out: &Path) -> Vec<TrialRecord> {
@@ -103,6 +103,60 @@ fn a_set_that_is_killed_in_its_turns_is_lost_whole_and_runs_again_whole() {
     expect_code(&resumed, 0);
     assert_eq!(outcomes(&out), vec!["completed"; 4]);
     assert!(trials(&out).iter().all(|trial| trial.turns.is_some()));
+    expect_code(&run(&["verify", place]), 0);
+    assert_eq!(left_by_runs_into(&out), Vec::<String>::new());
+}
+
+/// Memory of which two guests have room on this host, and three have not: two fifths of what is available, in MiB.
+fn memory_of_two() -> u64 {
+    let seen = std::fs::read_to_string("/proc/meminfo").unwrap();
+    let available = seen.lines().find_map(|line| line.strip_prefix("MemAvailable:")?.trim().strip_suffix(" kB"));
+    available.unwrap().parse::<u64>().unwrap() * 2 / 5 / 1024
+}
+
+#[test]
+fn arms_that_have_no_room_together_take_turns_in_pairs_with_the_baseline_also_when_resumed() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let arms = format!("{CONTAINER}\n[arms.other]\nplatform = \"container\"");
+    // These arms' memory is a limit, and nothing takes it.
+    let memory = format!("memory = \"{}MiB\"", memory_of_two());
+    let study = write_study(folder.path(), &small_study(2, &arms).replace("memory = \"128MiB\"", &memory));
+    let out = folder.path().join("run");
+    let (study, place) = (study.to_str().unwrap(), out.to_str().unwrap());
+    let planned = run(&["plan", study]);
+    expect_code(&planned, 0);
+    let why = "because the guests of its 3 arms together are promised";
+    assert!(stdout(&planned).contains(&format!("in pairs with the baseline, {why}")), "{}", stdout(&planned));
+    let mut child =
+        tare().args(["run", study, "--out", place]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until("the first pair to be driven", || is_driven(&out));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let resumed = run(&["run", study, "--out", place, "--resume"]);
+    expect_code(&resumed, 0);
+    let said = stderr(&resumed);
+    assert!(said.contains("the arms of `idle` take turns in pairs with the baseline, not all together"), "{said}");
+    let trials = trials(&out);
+    assert_eq!(trials.len(), 8);
+    for (pair, block) in trials.chunks(2).zip(0..) {
+        assert!(pair.iter().all(|own| own.planned.block == block), "{:?}", pair[0].planned);
+        let native = pair.iter().filter(|own| own.planned.arm == "native").count();
+        let began = |trial: &TrialRecord| trial.turns.as_ref().map(|own| (own.start_ns, own.turns.arms));
+        assert!(native == 1 && began(&pair[0]).is_some_and(|(_, arms)| arms == 2), "{:?}", pair[0].planned);
+        assert_eq!(began(&pair[0]), began(&pair[1]));
+    }
+    let found = findings(&out);
+    assert_eq!(found["not_completed"], serde_json::json!([]));
+    let compared = found["cases"][0]["metrics"][0]["comparisons"].as_array().unwrap();
+    let counts: Vec<_> =
+        compared.iter().map(|own| (own["arm"].as_str().unwrap(), own["ratio"]["n"].as_u64())).collect();
+    assert_eq!(counts, [("container", Some(2)), ("other", Some(2))]);
+    assert!(found["method"].to_string().contains(&format!("in pairs with the baseline, {why}")), "{}", found["method"]);
+    let report = std::fs::read_to_string(out.join("report.md")).unwrap();
+    assert!(report.contains("each pair in blocks of its own"), "{report}");
     expect_code(&run(&["verify", place]), 0);
     assert_eq!(left_by_runs_into(&out), Vec::<String>::new());
 }

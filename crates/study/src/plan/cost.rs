@@ -64,15 +64,16 @@ impl Taken {
 /// searches, the time that they likely take, and the disk of the longest.
 pub(super) fn cost(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -> Cost {
     let each = |case: &Case| {
-        let members = sets::together(study, case, host);
-        let alone = study.arms.iter().filter(|arm| members.iter().all(|member| member.id != arm.id));
+        let sets = sets::together(study, case, host);
+        let alone = study.arms.iter().filter(|arm| sets.iter().flatten().all(|member| member.id != arm.id));
         let trials = alone.map(|arm| trial(study, case, arm, catalog));
-        trials.fold(set(study, case, &members, catalog), Taken::plus)
+        trials.chain(sets.iter().map(|members| set(study, case, members, catalog))).fold(Taken::default(), Taken::plus)
     };
     let blocks = u64::from(study.blocks);
     let Taken { measuring, around, samples, others } =
         study.cases.iter().map(each).fold(Taken::default(), Taken::plus).times(blocks);
-    let trials = blocks * study.cases.len() as u64 * study.arms.len() as u64;
+    let of_case = |case: &Case| study.arms.len() as u64 + u64::from(case.schedule.pairs()) - 1;
+    let trials = blocks * study.cases.iter().map(of_case).sum::<u64>();
     let record = (trials * RECORD_BYTES).saturating_add(samples.saturating_mul(SAMPLE_BYTES)).saturating_add(others);
     let at_once = |case: &Case| sets::at_once(study, case, host);
     let most_guests = study.cases.iter().map(|case| guests(case, at_once(case))).max();
@@ -169,7 +170,7 @@ pub(super) fn promised(case: &Case, arms: u64) -> u64 {
 /// The case that promises most, if it promises more than the host has. A case that adds guests may: it ends before the
 /// host's memory does.
 pub(super) fn memory_refusal(study: &Study, host: &HostFacts) -> Option<PlanRefusal> {
-    // Arms take turns only where all of them fit.
+    // Arms take turns only where all that are alive at one time fit.
     let case = study.cases.iter().filter(|case| !case.load.is_density()).max_by_key(|case| promised(case, 1))?;
     let need = ByteSize(promised(case, 1));
     if need <= host.memory_available {

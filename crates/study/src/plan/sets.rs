@@ -14,44 +14,59 @@ const LINKS: u64 = 1000;
 /// Why one arm takes no turns.
 const ONE_ARM: &str = "there is no other arm to take turns with";
 
-/// Arms of a case whose guests are alive at one time.
-pub(super) fn together<'s>(study: &'s Study, case: &Case, host: &HostFacts) -> Vec<&'s Arm> {
-    let joins = |arm: &&Arm| case.schedule.turns().is_some() && !host.emulated.contains(&arm.id);
-    study.arms.iter().filter(joins).collect()
+/// Arms that can take turns with others.
+fn joining<'s>(study: &'s Study, host: &HostFacts) -> Vec<&'s Arm> {
+    study.arms.iter().filter(|arm| !host.emulated.contains(&arm.id)).collect()
+}
+
+/// For each set of a block of a case, the arms whose guests are alive at one time: all, or the baseline and one other.
+pub(super) fn together<'s>(study: &'s Study, case: &Case, host: &HostFacts) -> Vec<Vec<&'s Arm>> {
+    let all = joining(study, host);
+    match case.schedule {
+        CaseSchedule::Trials { .. } => Vec::new(),
+        CaseSchedule::Turns(_) => vec![all],
+        CaseSchedule::Pairs { .. } => {
+            let (baseline, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|arm| arm.id == study.baseline);
+            others.into_iter().flat_map(|other| baseline.iter().map(move |baseline| vec![*baseline, other])).collect()
+        }
+    }
 }
 
 /// How many arms of a case have guests at one time.
 pub(super) fn at_once(study: &Study, case: &Case, host: &HostFacts) -> u64 {
-    (together(study, case, host).len() as u64).max(1)
+    together(study, case, host).iter().map(Vec::len).max().unwrap_or(0).max(1) as u64
 }
 
 /// The study with the schedule that this host has room for, and how it differs from what was asked, a sentence for each reason.
 pub(super) fn fitted(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -> (Study, Vec<String>) {
     let mut fitted = study.clone();
-    for n in 0..fitted.cases.len() {
-        let case = &fitted.cases[n];
-        let why = match together(&fitted, case, host).len() {
-            _ if case.schedule.turns().is_none() => None,
-            0 | 1 => Some(ONE_ARM.to_owned()),
-            _ => no_room(&fitted, case, host),
-        };
-        if let Some(why) = why {
-            fitted.cases[n].schedule = CaseSchedule::Trials { why };
+    for case in &mut fitted.cases {
+        if case.schedule.turns().is_some() && joining(study, host).len() < 2 {
+            case.schedule = CaseSchedule::Trials { why: ONE_ARM.to_owned() };
+        }
+        while let Some(why) = no_room(study, case, host) {
+            case.schedule = with_fewer(study, case, host, why);
         }
     }
     while let Some(n) = largest_without_disk(&fitted, host, catalog) {
-        let why = "this host has no room on disk for the guests of all its arms at one time".to_owned();
-        fitted.cases[n].schedule = CaseSchedule::Trials { why };
+        let case = &fitted.cases[n];
+        let why = format!("this host has no room on disk for the guests of {}", whose(study, case, host));
+        fitted.cases[n].schedule = with_fewer(study, case, host, why);
     }
     let differ = density::by_case(&fitted, |case| {
         let asked = study.cases.iter().find(|asked| asked.id == case.id)?;
         match &case.schedule {
-            CaseSchedule::Trials { why } if asked.schedule != case.schedule && why != ONE_ARM => Some(why.clone()),
+            CaseSchedule::Trials { why } if asked.schedule != case.schedule && why != ONE_ARM => {
+                Some(("run one after the other, not in turns", why.clone()))
+            }
+            CaseSchedule::Pairs { why, .. } => {
+                Some(("take turns in pairs with the baseline, not all together", why.clone()))
+            }
             _ => None,
         }
     });
-    let one_by_one = |(cases, why)| format!("the arms of {cases} run one after the other, not in turns: {why}");
-    let mut deviations: Vec<String> = differ.into_iter().map(one_by_one).collect();
+    let sentence = |(cases, (how, why))| format!("the arms of {cases} {how}: {why}");
+    let mut deviations: Vec<String> = differ.into_iter().map(sentence).collect();
     if fitted.cases.iter().any(|case| case.schedule.turns().is_some()) {
         let emulated = study.arms.iter().filter(|arm| host.emulated.contains(&arm.id));
         deviations.extend(emulated.map(|arm| {
@@ -61,17 +76,37 @@ pub(super) fn fitted(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -> 
     (fitted, deviations)
 }
 
-/// Why the guests of all arms cannot be alive at one time.
+/// The schedule of a case for which there is no room: in pairs with the baseline where that is fewer arms at one time, else trials.
+fn with_fewer(study: &Study, case: &Case, host: &HostFacts, why: String) -> CaseSchedule {
+    let arms = joining(study, host);
+    let with_baseline = arms.iter().any(|arm| arm.id == study.baseline);
+    match case.schedule {
+        CaseSchedule::Turns(turns) if with_baseline && arms.len() > 2 => {
+            CaseSchedule::Pairs { turns, pairs: u32::try_from(arms.len() - 1).unwrap_or(u32::MAX), why }
+        }
+        _ => CaseSchedule::Trials { why },
+    }
+}
+
+/// The arms that take turns together, for people.
+fn whose(study: &Study, case: &Case, host: &HostFacts) -> String {
+    match case.schedule {
+        CaseSchedule::Pairs { .. } => "even two of its arms together".to_owned(),
+        _ => format!("its {} arms together", at_once(study, case, host)),
+    }
+}
+
+/// Why the guests of the arms that take turns together cannot be alive at one time.
 fn no_room(study: &Study, case: &Case, host: &HostFacts) -> Option<String> {
+    case.schedule.turns()?;
     let arms = at_once(study, case, host);
     let (need, guests) = (ByteSize(cost::promised(case, arms)), cost::guests(case, arms));
+    let whose = whose(study, case, host);
     if need > host.memory_available {
         let (need, there) = (human::asked(need), human::size(host.memory_available));
-        return Some(format!(
-            "the guests of its {arms} arms together are promised {need}, and this host has {there} available"
-        ));
+        return Some(format!("the guests of {whose} are promised {need}, and this host has {there} available"));
     }
-    (guests > LINKS).then(|| format!("they are {guests} guests together, and a bridge of the host has {LINKS} links"))
+    (guests > LINKS).then(|| format!("the guests of {whose} are {guests}, and a bridge of the host has {LINKS} links"))
 }
 
 /// The case in turns whose guests take most disk, if what the study takes is not there.
@@ -89,25 +124,28 @@ fn largest_without_disk(study: &Study, host: &HostFacts, catalog: &dyn Catalog) 
 
 /// The trials, in each block and case first those that run together, and which these are, by their index.
 pub(super) fn sets(study: &Study, trials: Vec<PlannedTrial>, host: &HostFacts) -> (Vec<PlannedTrial>, Vec<Vec<u32>>) {
-    let together = |one: &PlannedTrial, other: &PlannedTrial| (one.block, &one.case) == (other.block, &other.case);
+    let alike = |one: &PlannedTrial, other: &PlannedTrial| (one.block, &one.case) == (other.block, &other.case);
     let (mut ordered, mut sets) = (Vec::with_capacity(trials.len()), Vec::new());
-    for chunk in trials.chunk_by(together) {
-        let case = study.cases.iter().find(|case| case.id == chunk[0].case);
-        let joined: Vec<&str> = case.map_or_else(Vec::new, |case| {
-            self::together(study, case, host).into_iter().map(|arm| arm.id.as_str()).collect()
-        });
-        let (members, others): (Vec<_>, Vec<_>) = chunk.iter().partition(|trial| joined.contains(&trial.arm.as_str()));
-        let first = u32::try_from(ordered.len()).unwrap_or(u32::MAX);
-        if !members.is_empty() {
-            sets.push((first..).take(members.len()).collect());
+    for chunk in trials.chunk_by(alike) {
+        let Some(case) = study.cases.iter().find(|case| case.id == chunk[0].case) else { continue };
+        let of = |arms: &Vec<&Arm>| -> Vec<&PlannedTrial> {
+            chunk.iter().filter(|trial| arms.iter().any(|arm| arm.id == trial.arm)).collect()
+        };
+        let mut own: Vec<_> = together(study, case, host).iter().map(of).collect();
+        // Pairs come in the random order of their arms beside the baseline.
+        own.sort_by_key(|set| set.iter().find(|trial| trial.arm != study.baseline).map(|trial| trial.index));
+        let alone = chunk.iter().filter(|trial| own.iter().flatten().all(|member| member.index != trial.index));
+        let alone: Vec<_> = alone.collect();
+        let pairs = case.schedule.pairs();
+        let mut add = |trial: &PlannedTrial, pair: u32| {
+            let index = u32::try_from(ordered.len()).unwrap_or(u32::MAX);
+            ordered.push(PlannedTrial { index, block: trial.block * pairs + pair, ..trial.clone() });
+            index
+        };
+        for (set, pair) in own.iter().zip(0..) {
+            sets.push(set.iter().map(|trial| add(trial, pair)).collect());
         }
-        ordered.extend(
-            members
-                .into_iter()
-                .chain(others)
-                .zip(first..)
-                .map(|(trial, index)| PlannedTrial { index, ..trial.clone() }),
-        );
+        alone.into_iter().for_each(|trial| _ = add(trial, pairs - 1));
     }
     (ordered, sets)
 }

@@ -188,12 +188,56 @@ fn the_trials_of_a_case_in_turns_are_sets_and_cost_their_rounds_once() {
 }
 
 #[test]
-fn where_all_arms_do_not_fit_at_one_time_they_run_one_after_the_other_and_the_plan_says_so() {
+fn where_all_arms_do_not_fit_at_one_time_they_take_turns_in_pairs_with_the_baseline() {
     let study = study_of(&text("", "2s", IDLE));
     let small = HostFacts { memory_available: ByteSize(2 << 30), ..roomy() };
     let planned = plan(&study, &small, &Fake).unwrap();
-    assert_eq!((planned.sets.len(), planned.cost.memory), (0, ByteSize(1 << 30)));
     let reason = "the guests of its 3 arms together are promised 3GiB, and this host has 2.0 GiB available";
+    let turns = *study.cases[0].schedule.turns().unwrap();
+    assert_eq!(planned.study.cases[0].schedule, CaseSchedule::Pairs { turns, pairs: 2, why: reason.to_owned() });
+    assert_eq!(
+        planned.deviations,
+        [format!("the arms of `idle` take turns in pairs with the baseline, not all together: {reason}")]
+    );
+    assert_eq!(planned.hash, plan(&study, &roomy(), &Fake).unwrap().hash, "the study is the same");
+    // Of each block of the study one pair with the container and one with the baseline's replica, each a block of its own.
+    let steps = planned.steps();
+    let blocks: Vec<u32> = steps.iter().map(|step| step[0].block).collect();
+    assert_eq!(blocks, (0..6).collect::<Vec<u32>>());
+    let mut orders = std::collections::BTreeSet::new();
+    for (pairs, block) in steps.chunks(2).zip(0..) {
+        let mut others = Vec::new();
+        for pair in pairs {
+            let arms: Vec<&str> = pair.iter().map(|trial| trial.arm.as_str()).collect();
+            assert!(arms.len() == 2 && arms.contains(&"native"), "{arms:?}");
+            assert!(pair.iter().all(|own| own.block == pair[0].block && planned.study_block(own) == block));
+            orders.insert(arms[0] == "native");
+            others.extend(arms.into_iter().filter(|arm| *arm != "native"));
+        }
+        others.sort_unstable();
+        assert_eq!(others, ["container", "native-again"]);
+    }
+    assert_eq!(orders.len(), 2, "the baseline is started first in some pairs and second in others");
+    assert!(planned.trials.iter().enumerate().all(|(at, trial)| trial.index as usize == at));
+    // Two sets of two arms for each block; the starts of the baseline and its replica, 10 ms each, and of the container, 40 ms.
+    assert_eq!(planned.cost.measuring, Span { ns: 3 * 2 * (100 * 2 * 21) * 1_000_000 });
+    assert_eq!(planned.cost.around, ms(3 * (4 * 100 + 3 * 10 + 40)));
+    assert_eq!(planned.cost.memory, ByteSize(2 << 30));
+    let shown = human(&planned, &small);
+    assert!(
+        shown.contains("12 = 3 blocks x 1 case x 3 arms + 3 of the baseline, one for each further pair"),
+        "{shown}"
+    );
+    assert!(shown.contains(&format!("; in pairs with the baseline, because {reason}")), "{shown}");
+}
+
+#[test]
+fn where_not_even_two_arms_fit_at_one_time_they_run_one_after_the_other() {
+    let study = study_of(&text("", "2s", IDLE));
+    let small = HostFacts { memory_available: ByteSize(1 << 30), ..roomy() };
+    let planned = plan(&study, &small, &Fake).unwrap();
+    assert_eq!((planned.sets.len(), planned.trials.len(), planned.cost.memory), (0, 9, ByteSize(1 << 30)));
+    let reason = "the guests of even two of its arms together are promised 2GiB, and this host has 1.0 GiB available";
     assert_eq!(why(&planned.study, "idle"), reason);
     assert_eq!(planned.deviations, [format!("the arms of `idle` run one after the other, not in turns: {reason}")]);
     assert_eq!(planned.hash, plan(&study, &roomy(), &Fake).unwrap().hash, "the study is the same");
@@ -202,12 +246,37 @@ fn where_all_arms_do_not_fit_at_one_time_they_run_one_after_the_other_and_the_pl
     one.arms.truncate(1);
     let planned = plan(&one, &roomy(), &Fake).unwrap();
     assert_eq!((planned.sets.len(), planned.deviations.len()), (0, 0));
+}
+
+#[test]
+fn room_on_disk_decides_like_memory_and_pairs_need_the_baseline() {
     // Data of 800 MB for each arm's guest.
     let stores = "[cases.orders]\nworkload = \"store\"\nparameters = { db-size = \"400MB\" }\n";
     let study = study_of(&text("", "20s", stores));
     let disk = |free: u64| plan(&study, &HostFacts { disk_free: ByteSize(free << 20), ..roomy() }, &Fake).unwrap();
-    assert_eq!((disk(4000).sets.len(), disk(1800).sets.len()), (3, 0));
-    assert!(disk(1800).deviations[0].contains("no room on disk"), "{:?}", disk(1800).deviations);
+    let sets = |free| disk(free).sets.iter().map(Vec::len).collect::<Vec<_>>();
+    assert_eq!((sets(4000), sets(2200), sets(1400)), (vec![3; 3], vec![2; 6], vec![]));
+    let said = |free: u64, how: &str, arms: &str| {
+        let all = disk(free).deviations;
+        assert!(
+            all[0].contains(how) && all[0].ends_with(&format!("no room on disk for the guests of {arms}")),
+            "{all:?}"
+        );
+    };
+    said(2200, "in pairs with the baseline", "its 3 arms together");
+    said(1400, "one after the other", "even two of its arms together");
+    // An emulated arm runs by itself, after the pairs.
+    let text = text("", "2s", IDLE).replace("[guest]", "[arms.other]\nplatform = \"container\"\n[guest]");
+    let study = study_of(&text);
+    let small = |emulated: &str| HostFacts {
+        memory_available: ByteSize(2 << 30),
+        emulated: vec![emulated.to_owned()],
+        ..roomy()
+    };
+    let planned = plan(&study, &small("other"), &Fake).unwrap();
+    assert_eq!(planned.steps().iter().map(|step| step.len()).collect::<Vec<_>>(), [2, 2, 1, 2, 2, 1, 2, 2, 1]);
+    assert!(planned.trials.iter().zip(planned.trials.iter().skip(1)).all(|(one, next)| one.block <= next.block));
+    assert!(plan(&study, &small("native"), &Fake).unwrap().sets.is_empty());
 }
 
 #[test]

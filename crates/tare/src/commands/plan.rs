@@ -101,9 +101,10 @@ fn shared_as_before(plan: &mut Plan, folder: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     for (case, began) in plan.study.cases.iter_mut().zip(&before.study.cases) {
-        if let (CaseSchedule::Turns(_), CaseSchedule::Trials { why }) = (&began.schedule, &case.schedule) {
+        if let Some((how, why)) = missing(&began.schedule, &case.schedule) {
             let message = format!(
-                "the arms of `{}` took turns when this run began, and cannot here and now: {why}. Free what is missing, or begin a new run",
+                "the arms of `{}` took turns {how} when this run began, and cannot here and now: {why}. Free what is missing, or begin a new \
+                 run",
                 case.id
             );
             return Err(Failure::new(message, Exit::HostUnfit));
@@ -114,9 +115,43 @@ fn shared_as_before(plan: &mut Plan, folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
+/// How arms took turns when a run began, and why they cannot take them so now; `None` where they can, or took none.
+fn missing<'a>(began: &CaseSchedule, now: &'a CaseSchedule) -> Option<(&'static str, &'a str)> {
+    match (began, now) {
+        (CaseSchedule::Turns(_), CaseSchedule::Pairs { why, .. } | CaseSchedule::Trials { why }) => {
+            Some(("all together", why))
+        }
+        (CaseSchedule::Pairs { .. }, CaseSchedule::Trials { why }) => Some(("in pairs", why)),
+        _ => None,
+    }
+}
+
 /// This host, as a run into `out` finds it.
 fn host(out: &Path) -> Result<HostFacts, Failure> {
     let (cache, guests) = (tare_image::cache_directory(), tare_lab::disk_path(""));
     let directories = Directories { out, cache: &cache, gold: &tare_controller::gold_directory(), guests: &guests };
     HostFacts::read(directories).map_err(|error| Failure::new(error, Exit::Failure))
+}
+
+#[cfg(test)]
+mod tests {
+    use tare_model::Span;
+    use tare_model::turns::{TurnSpec, Waiting};
+
+    use super::*;
+
+    #[test]
+    fn a_run_goes_on_as_it_began_where_there_is_room_for_that() {
+        let (turn, warm_up, gap) = (Span::from_millis(20), Span::ZERO, Span::from_millis(1));
+        let spec = TurnSpec { turn, warm_up, gap, waiting: Waiting::Idle };
+        let all = CaseSchedule::Turns(spec);
+        let two = CaseSchedule::Pairs { turns: spec, pairs: 2, why: "of three".to_owned() };
+        let one = CaseSchedule::Trials { why: "of two".to_owned() };
+        assert_eq!(missing(&all, &two), Some(("all together", "of three")));
+        assert_eq!(missing(&all, &one), Some(("all together", "of two")));
+        assert_eq!(missing(&two, &one), Some(("in pairs", "of two")));
+        for (began, now) in [(&all, &all), (&two, &all), (&two, &two), (&one, &all), (&one, &two), (&one, &one)] {
+            assert_eq!(missing(began, now), None);
+        }
+    }
 }
