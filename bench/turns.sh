@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # How much blocks differ where the arms take turns, and where they run one after the other.
-# usage: bench/turns.sh [WORKLOAD...]          workloads: rr, receive, send, cpu, kv, store, web; default: rr receive send cpu
+# usage: bench/turns.sh [WORKLOAD...]          workloads: rr, receive, send, cpu, kv, store, web, social; default: rr receive send cpu
 #
 # Two equal arms: native, and native again. Each workload is two cases of one run, `turns` and `trials`, of the same measured time:
 # every block has each case once, in random order, so that what else the machine does hits both alike. The figure is the standard
@@ -21,6 +21,9 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 [ $# -gt 0 ] || set -- rr receive send cpu
 
+# Where a Java virtual machine serves: it compiles what runs often first.
+jvm_phases="phases = { warm-up = \"4s\", steady-state = \"${SECONDS_EACH}s\" }"$'\n'
+
 # What a case of a workload has besides its schedule.
 settings() {
     case $1 in
@@ -28,8 +31,15 @@ settings() {
         receive | send) printf 'workload = "stream"\nparameters = { direction = "%s" }\nload = { closed = { clients = 1 } }\n' "$1" ;;
         cpu) printf 'workload = "cpu"\n' ;;
         kv) printf 'workload = "kv"\nload = { closed = { clients = 4 } }\n' ;;
-        store) printf 'workload = "store"\nparameters = { size = "10MB" }\nload = { closed = { clients = 4 } }\nguest = { memory = "768MiB" }\n' ;;
-        web) printf 'workload = "web-banking"\nload = { closed = { clients = 50, think-time = "100ms" } }\nguest = { memory = "1GiB" }\n' ;;
+        store) printf 'workload = "store"\nparameters = { db-size = "10MB" }\nload = { closed = { clients = 4 } }\nguest = { memory = "768MiB" }\n' ;;
+        web) # Users who think for 100 ms, not for 10 s, so that seconds show what minutes would.
+            sed 's/^think = .*/think = { mean = "100ms", most = "1500ms", granularity = "20ms" }/' \
+                "$bench/../workloads/web/host/sites/banking.toml" >"$work/banking.toml"
+            printf 'workload = "web-banking"\nparameters = { tables = "%s", receive-rate = "unlimited", file-sessions = 4, heap = "256MiB" }\n' "$work/banking.toml"
+            printf 'load = { closed = { clients = 20 } }\nguest = { memory = "768MiB" }\n%s' "$jvm_phases" ;;
+        social)
+            printf 'workload = "social"\nload = { closed = { clients = 25 } }\nguest = { memory = "1GiB" }\n%s' "$jvm_phases"
+            printf 'parameters = { scale-users = 25, java = { heap = "160MiB" }, cycle = { mean = "250ms", most = "1250ms" }, pool = 8, threads = 40 }\n' ;;
         *) echo "unknown workload $1" >&2 && exit 2 ;;
     esac
 }
