@@ -91,6 +91,7 @@ pub(crate) fn run<O: Operation>(mut operation: O, worker: &Worker<'_>, shared: &
         let outcome = operation.perform();
         now = now_ns();
         let stage = tracker.at(now);
+        let rested = operation.rested_ns() + timeline.frozen(sent, now);
         match outcome {
             Ok(Done::Answered) => {
                 ended += 1;
@@ -102,12 +103,13 @@ pub(crate) fn run<O: Operation>(mut operation: O, worker: &Worker<'_>, shared: &
                     operation.counts();
                 }
                 if due {
-                    let rested = operation.rested_ns() + timeline.frozen(sent, now);
                     let took = answered(&operation, (timeline.waited(intended, sent), sent, now), rested, &mut tally);
                     turns.iter_mut().for_each(|turns| turns.open(intended, took, (sent, now), rested));
                 }
             }
-            Ok(Done::Lost) => lost(due, timeline.waited(intended, sent) + (now - sent), &mut tally),
+            Ok(Done::Lost) => {
+                lost(due, timeline.waited(intended, sent) + (now - sent).saturating_sub(rested), &mut tally);
+            }
             Err(failure) => {
                 if !goes_on(failure, intended, worker, &mut tally) {
                     give_up(None, &mut hand, worker, shared, &mut tally);

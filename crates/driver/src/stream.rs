@@ -7,7 +7,8 @@
 //! yet one received: at both edges of the measured window up to a socket buffer is under way, which cancels out in a steady flow.
 //!
 //! In turns every turn has a connection of its own, with new buffers, which is opened before the turn begins. Nothing is under way at its
-//! start, and its time ends when the other end is known to have received everything.
+//! start, and its time ends when the other end is known to have received everything. Where the guest is stopped before that, the time in
+//! which it stood still is left out.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering;
@@ -29,7 +30,7 @@ use crate::protocol::{CLOSING_LEN, GO, STOP, closing_count};
 use crate::session::body::keep_last;
 use crate::sys::unacknowledged;
 use crate::tally::Tally;
-use crate::timeline::{Stage, Tracker, Turn};
+use crate::timeline::{Stage, Timeline, Tracker, Turn};
 
 /// One stream of a run.
 pub(crate) struct Stream<'a> {
@@ -95,8 +96,8 @@ impl Stream<'_> {
             if !done.counts.is_empty() {
                 renewed = Some((self.open)().map_err(|error| error.to_string())?);
             }
-            let (count, settled_ns) = self.turn(&turn, renewed.as_ref().unwrap_or(first), tracker, tally)?;
-            done.overran += u32::from(settled_ns > turn.to + turn.gap);
+            let (count, overran) = self.turn(&turn, renewed.as_ref().unwrap_or(first), tracker, tally)?;
+            done.overran += u32::from(overran);
             done.measured_ns += count.measured_ns;
             done.counts.push(count);
             Ok(())
@@ -111,14 +112,14 @@ impl Stream<'_> {
         turn.from < worker.timeline.warm_end || worker.timeline.joins_at(worker.index, worker.of) < turn.to
     }
 
-    /// Moves data in one turn and settles the count; what was measured, and when it was settled.
+    /// Moves data in one turn and settles the count; what was measured, and whether that reached into the next arm's turn.
     fn turn(
         &self,
         turn: &Turn,
         bulk: &Bulk,
         tracker: &mut Tracker,
         tally: &mut Tally,
-    ) -> Result<(TurnCount, u64), String> {
+    ) -> Result<(TurnCount, bool), String> {
         let _armed = self.thread.breaker.guard(bulk.fd.as_fd()).ok_or(CUT_OFF)?;
         let mut flow = Flow::new(bulk, self);
         if !sleep_until(turn.from, &self.thread.worker.control.stop) {
@@ -138,7 +139,7 @@ fn flow_in(
     worker: &Worker<'_>,
     tracker: &mut Tracker,
     before: u64,
-) -> Result<(TurnCount, u64), String> {
+) -> Result<(TurnCount, bool), String> {
     let (from, to) = turn.measured.unwrap_or((u64::MAX, turn.to));
     let mut measured_from = None;
     flow.begin()?;
@@ -158,12 +159,19 @@ fn flow_in(
     let now = now_ns();
     tracker.at(now);
     worker.meter.set_bytes(before + flow.moved);
-    let count = measured_from.map_or_else(TurnCount::default, |(at, arrived)| TurnCount {
-        bytes: flow.moved - arrived,
-        measured_ns: now - at,
-        ..TurnCount::default()
-    });
-    Ok((count, now))
+    let began = measured_from.unwrap_or((now, flow.moved));
+    Ok((measured(&worker.timeline, began, (now, flow.moved)), overran(&worker.timeline, turn, now)))
+}
+
+/// What arrived from one moment to another, and how long the guest ran for it.
+fn measured(timeline: &Timeline, (from, arrived): (u64, u64), (to, moved): (u64, u64)) -> TurnCount {
+    let measured_ns = (to - from).saturating_sub(timeline.frozen(from, to));
+    TurnCount { bytes: moved - arrived, measured_ns, ..TurnCount::default() }
+}
+
+/// Whether a stream that was settled at a moment was under way in the next arm's turn. One whose guest was stopped disturbed nobody.
+fn overran(timeline: &Timeline, turn: &Turn, settled: u64) -> bool {
+    settled > turn.to + turn.gap && timeline.frozen(turn.from, settled) == 0
 }
 
 /// Moves data until the load is over. Returns the bytes in the measured window.
@@ -304,5 +312,26 @@ pub(crate) fn stop_requested(fd: BorrowedFd<'_>) -> Result<bool, Errno> {
         Ok(_) => Ok(word[0] == STOP),
         Err(Errno::AGAIN | Errno::INTR) => Ok(false),
         Err(errno) => Err(errno),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tare_model::turns::Waiting;
+
+    #[test]
+    fn what_is_under_way_when_the_guest_is_stopped_counts_the_time_in_which_it_ran() {
+        // Turns of 100 to 120 and of 175 to 195; the guest is stopped from 122 to 173.
+        let (idle, frozen) = (Timeline::of_two_arms(Waiting::Idle), Timeline::of_two_arms(Waiting::Frozen));
+        let counted = |timeline: &Timeline, settled| {
+            let count = measured(timeline, (110, 3), (settled, 10));
+            assert_eq!(count.bytes, 7);
+            (count.measured_ns, overran(timeline, &timeline.turn(0).unwrap(), settled))
+        };
+        let settled = [121, 125, 126, 180];
+        assert_eq!(settled.map(|at| counted(&idle, at)), [(11, false), (15, false), (16, true), (70, true)]);
+        let ran = 70 - (173 - 122);
+        assert_eq!(settled.map(|at| counted(&frozen, at)), [(11, false), (12, false), (12, false), (ran, false)]);
     }
 }

@@ -363,10 +363,20 @@ impl Tracker {
 }
 
 #[cfg(test)]
+impl Timeline {
+    /// Of one of two arms: its turns of 20 start at 100, 175, 200 and 275, with 5 between any two.
+    pub fn of_two_arms(waiting: Waiting) -> Self {
+        let span = |ns| tare_model::Span { ns };
+        let spec = tare_model::turns::TurnSpec { turn: span(20), warm_up: span(4), gap: span(5), waiting };
+        let phases = Phases { warm_up: span(10), ramp_up: span(0), steady_state: span(50), ramp_down: span(15) };
+        Self::in_turns(100, &phases, &Turns { spec, arms: 2, places: vec![0, 1, 0, 1] })
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use tare_model::Span;
-    use tare_model::turns::TurnSpec;
 
     fn timeline() -> Timeline {
         let phases = Phases {
@@ -393,16 +403,8 @@ mod tests {
         assert_eq!(joins, [110, 115, 120, 125]);
     }
 
-    /// Two arms; this one's turns of 20 start at 100, 175, 200 and 275, with 5 between any two.
     fn in_turns() -> Timeline {
-        in_turns_with(Waiting::Idle)
-    }
-
-    fn in_turns_with(waiting: Waiting) -> Timeline {
-        let span = |ns| Span { ns };
-        let spec = TurnSpec { turn: span(20), warm_up: span(4), gap: span(5), waiting };
-        let phases = Phases { warm_up: span(10), ramp_up: span(0), steady_state: span(50), ramp_down: span(15) };
-        Timeline::in_turns(100, &phases, &Turns { spec, arms: 2, places: vec![0, 1, 0, 1] })
+        Timeline::of_two_arms(Waiting::Idle)
     }
 
     #[test]
@@ -433,7 +435,7 @@ mod tests {
     #[test]
     fn what_a_guest_was_stopped_for_is_between_the_middles_of_gaps() {
         let turns = [100, 175, 200, 275];
-        let t = in_turns_with(Waiting::Frozen);
+        let t = Timeline::of_two_arms(Waiting::Frozen);
         assert_eq!(t.turns(), turns.len());
         // Gaps of 5: stopped from 2 after a turn until 2 before the next.
         assert_eq!(t.frozen(110, 119), 0);

@@ -118,11 +118,30 @@ mod tests {
     use tare_model::load::Phases;
     use tare_model::turns::{TurnSpec, Turns, Waiting};
 
-    /// Operations of one length after another, as a closed loop performs them: (operations, time in which they were done, overran). What an
-    /// operation has left at the end of a turn it does at once, or else in the next turn.
-    fn counted(takes: u64, at_once: bool) -> (u64, u64, u32) {
+    /// When an operation does what it has left at the end of a turn.
+    #[derive(Clone, Copy, PartialEq)]
+    enum Left {
+        AtOnce,
+        InTheNextTurn,
+        /// At once until its guest is stopped, and from when that goes on.
+        WhileTheGuestRuns,
+    }
+
+    /// When an operation ends for which its guest runs so long.
+    fn ends(timeline: &Timeline, started: u64, takes: u64) -> u64 {
+        let (mut end, mut stood) = (started + takes, 0);
+        while stood < timeline.frozen(started, end) {
+            stood = timeline.frozen(started, end);
+            end = started + takes + stood;
+        }
+        end
+    }
+
+    /// Operations of one length after another, as a closed loop performs them: (operations, time in which they were done, overran).
+    fn counted(takes: u64, left: Left) -> (u64, u64, u32) {
         let span = |ns| Span { ns };
-        let spec = TurnSpec { turn: span(1_000), warm_up: span(100), gap: span(50), waiting: Waiting::Idle };
+        let waiting = if left == Left::WhileTheGuestRuns { Waiting::Frozen } else { Waiting::Idle };
+        let spec = TurnSpec { turn: span(1_000), warm_up: span(100), gap: span(50), waiting };
         let turns = Turns { spec, arms: 2, places: (0..40).map(|round| round % 2).collect() };
         let timeline = Timeline::in_turns(1, &Phases::measuring(span(40_000)), &turns);
         let mut counts = TurnCounts::of(&timeline).unwrap();
@@ -137,7 +156,10 @@ mod tests {
                 continue;
             }
             counts.begins(started);
-            let now = if at_once { started + takes } else { timeline.after(started, takes) };
+            let now = match left {
+                Left::AtOnce | Left::WhileTheGuestRuns => ends(&timeline, started, takes),
+                Left::InTheNextTurn => timeline.after(started, takes),
+            };
             let rested = (now - started).saturating_sub(takes);
             if timeline.counts(began, timeline.stage_at(now).0) {
                 counts.add(takes);
@@ -157,14 +179,16 @@ mod tests {
     #[test]
     fn operations_over_time_is_the_time_of_one_however_long_it_is_against_a_turn() {
         for takes in [1, 7, 30, 99, 333, 640, 905, 1_333, 2_718, 4_001] {
-            let (operations, measured_ns, _) = counted(takes, true);
+            let (operations, measured_ns, _) = counted(takes, Left::AtOnce);
             assert_eq!(operations * takes, measured_ns, "{takes} ns each");
-            let (operations, measured_ns, overran) = counted(takes, false);
+            let (operations, measured_ns, _) = counted(takes, Left::WhileTheGuestRuns);
+            assert_eq!(operations * takes, measured_ns, "{takes} ns each, in a guest that is stopped");
+            let (operations, measured_ns, overran) = counted(takes, Left::InTheNextTurn);
             // The last of them is cut off.
             assert!((operations * takes).abs_diff(measured_ns) < takes, "{takes} ns each, in turns alone");
             assert_eq!(overran, 0);
         }
-        assert_eq!(counted(30, true).2, 0, "the gap is long enough for them");
-        assert!(counted(333, true).2 > 0, "and is not for these");
+        assert_eq!(counted(30, Left::AtOnce).2, 0, "the gap is long enough for them");
+        assert!(counted(333, Left::AtOnce).2 > 0, "and is not for these");
     }
 }
