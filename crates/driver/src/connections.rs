@@ -19,7 +19,7 @@ pub(crate) struct Common<'a> {
     pub course: Course<'a>,
     /// Payload bytes of an operation, to and from the guest.
     pub operation_bytes: (u64, u64),
-    /// Whether what is under way at the end of the load may take [`GRACE_NS`] in a closed loop too.
+    /// Whether what is under way when the load is over may take [`GRACE_NS`] in a closed loop too.
     pub long: bool,
     pub granted: Vec<(String, String)>,
 }
@@ -68,7 +68,7 @@ pub(crate) fn run<C: Send, T: Send>(
     let breakers: Vec<Breaker> = connections.iter().map(|_| Breaker::default()).collect();
     let watch = Watch {
         course,
-        cut_at: timeline.load_end.saturating_add(grace_ns),
+        cut_at: timeline.all_over().saturating_add(grace_ns),
         interval_ns: spec.interval_ns,
         operation_bytes: to_guest + from_guest,
         control: &control,

@@ -81,7 +81,7 @@ impl Prepared {
     ///
     /// Errors of operations do not end the run: they are counted by reason over all phases, and a client
     /// whose connection broke stops. The run ends when its last client has, at the latest [`GRACE_CLOSED_NS`]
-    /// (closed loop) or [`GRACE_NS`] (open loop, bulk, store) after its last phase.
+    /// (closed loop) or [`GRACE_NS`] (open loop, bulk, store) after its last phase, in turns after the last turn of all drivers.
     ///
     /// # Errors
     /// When threads are refused, the measured window has begun already, or the run was cancelled.

@@ -29,7 +29,8 @@
 //! What was never answered is in the response times too, with the time it was waited for (a lost datagram) or
 //! would have been when the driver gave up (unfinished): leaving it out would flatter a server that drops.
 //! A run ends at the latest [`drive::GRACE_CLOSED_NS`] or [`drive::GRACE_NS`] after the end of its last
-//! phase: whatever still waits for a server then is cut off and shown as an error or as unfinished.
+//! phase, in turns after the last turn of all drivers: whatever still waits for a server then is cut off and
+//! shown as an error or as unfinished.
 
 pub mod busy;
 pub mod clock;

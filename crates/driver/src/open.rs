@@ -1,7 +1,7 @@
 //! The open loop: operations start at times fixed in advance, whether or not earlier ones have ended.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use tare_model::drive::DriveSpec;
 use tare_model::load::LoadModel;
@@ -56,13 +56,12 @@ impl<'a> Hand<'a> {
 
 /// Runs one connection through all its arrivals.
 ///
-/// After the end of the load only arrivals that were due in the measured window are still sent; they come
-/// first, because a connection serves its arrivals in order. What is left when the supervisor stops
-/// the run is unfinished.
+/// After the end of the load only arrivals that were due in the measured window are still sent, in turns when all drivers have had
+/// theirs; they come first, because a connection serves its arrivals in order. What is left when the supervisor stops the run is
+/// unfinished.
 pub(crate) fn run<O: Operation>(mut operation: O, worker: &Worker<'_>, shared: &Shared) -> Tally {
     let mut tally = worker.tally(true);
     let timeline = &worker.timeline;
-    let stop = &worker.control.stop;
     let mut hand = Hand::of(&shared.dealer, worker.index as usize);
     let mut tracker = Tracker::new(timeline.clone());
     let mut turns = TurnCounts::of(timeline);
@@ -70,24 +69,13 @@ pub(crate) fn run<O: Operation>(mut operation: O, worker: &Worker<'_>, shared: &
     while let Some(intended) = hand.next() {
         let due = timeline.measures(intended);
         let behind = intended <= now;
-        if !behind {
-            let in_time = sleep_until(intended, stop);
-            now = now_ns();
-            if !in_time {
-                give_up(Some(intended), &mut hand, worker, shared, &mut tally);
-                break;
-            }
-        }
-        let late_and_unmeasured = now >= timeline.load_end && !due;
-        if late_and_unmeasured || stop.load(Ordering::Relaxed) {
+        let Some(sent) = begin((intended, due), now, worker, &mut tracker) else {
             give_up(Some(intended), &mut hand, worker, shared, &mut tally);
             break;
-        }
-        now = in_turn(now, &mut tracker, stop);
+        };
         if behind {
-            shared.backlog.waited(intended, now);
+            shared.backlog.waited(intended, sent);
         }
-        let sent = now;
         let outcome = operation.perform();
         now = now_ns();
         let stage = tracker.at(now);
@@ -124,16 +112,30 @@ pub(crate) fn run<O: Operation>(mut operation: O, worker: &Worker<'_>, shared: &
     tally
 }
 
-/// Waits while it is the turn of others: what could not begin in its turn begins in the next. The moment after that.
+/// Waits until an arrival can be sent: until it is due, and while it is the turn of others. What could not begin in its turn begins in the
+/// next, or when all have had theirs. The moment after that; `None` if it is not sent any more.
 #[inline]
-fn in_turn(now: u64, tracker: &mut Tracker, stop: &AtomicBool) -> u64 {
-    if tracker.at(now) != Stage::Rest {
-        return now;
+fn begin((intended, due): (u64, bool), now: u64, worker: &Worker<'_>, tracker: &mut Tracker) -> Option<u64> {
+    let (timeline, stop) = (&worker.timeline, &worker.control.stop);
+    let mut now = now;
+    if intended > now {
+        if !sleep_until(intended, stop) {
+            return None;
+        }
+        now = now_ns();
     }
-    sleep_until(tracker.until(), stop);
-    let now = now_ns();
-    tracker.at(now);
-    now
+    let late_and_unmeasured = now >= timeline.load_end && !due;
+    if late_and_unmeasured || stop.load(Ordering::Relaxed) {
+        return None;
+    }
+    if matches!(tracker.at(now), Stage::Rest | Stage::Over) && timeline.rests(now) {
+        if !sleep_until(timeline.after(now, 0), stop) {
+            return None;
+        }
+        now = now_ns();
+        tracker.at(now);
+    }
+    Some(now)
 }
 
 /// Records how long an arrival that was due in the window waited, when it was sent and when it was answered, and for how much of that it
@@ -172,7 +174,8 @@ fn lost(due: bool, waited: u64, tally: &mut Tally) {
 fn unfinished(intended: u64, worker: &Worker<'_>, tally: &mut Tally) {
     if worker.timeline.measures(intended) {
         tally.unfinished += 1;
-        tally.response.record(worker.timeline.load_end.saturating_add(GRACE_NS) - intended);
+        let timeline = &worker.timeline;
+        tally.response.record(timeline.waited(intended, timeline.load_end).saturating_add(GRACE_NS));
     }
 }
 
@@ -186,5 +189,83 @@ fn give_up(first: Option<u64>, hand: &mut Hand<'_>, worker: &Worker<'_>, shared:
         if intended >= worker.timeline.load_end {
             break;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::{Control, Meter};
+    use tare_model::Span;
+    use tare_model::load::{Arrivals, Phases};
+    use tare_model::turns::{TurnSpec, Turns, Waiting};
+
+    /// Takes 10 ms, and notes when it begins.
+    struct Slow<'a>(&'a mut Vec<u64>);
+
+    impl Operation for Slow<'_> {
+        fn perform(&mut self) -> Result<Done, Failure> {
+            self.0.push(now_ns());
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            Ok(Done::Answered)
+        }
+    }
+
+    /// The moments at which operations began of an arm whose rate is four times what it can do, and what it counted.
+    fn overloaded(turns: &Turns, start: u64, control: &Control) -> (Vec<u64>, Tally) {
+        let phases = Phases::measuring(Span::from_millis(80));
+        let timeline = Timeline::in_turns(start, &phases, turns);
+        let schedule = Schedule::new(400.0, Arrivals::Uniform, &phases, timeline.start, 1).by(&timeline);
+        let backlog = Backlog::new(&timeline, timeline.all_over() + GRACE_NS);
+        let shared = Shared { dealer: Dealer::new(schedule, 1), backlog };
+        let meter = Meter::default();
+        let (index, of, record, delay_ns) = (0, 1, true, 0);
+        let worker = Worker { index, of, timeline, control, meter: &meter, record, shared: None, delay_ns };
+        let mut began = Vec::new();
+        let tally = run(Slow(&mut began), &worker, &shared);
+        (began, tally)
+    }
+
+    fn two_arms() -> [Turns; 2] {
+        let (turn, gap) = (Span::from_millis(40), Span::from_millis(30));
+        let spec = TurnSpec { turn, warm_up: Span::ZERO, gap, waiting: Waiting::Idle };
+        // The first one's last turn is over when the other's begins.
+        [0, 1].map(|arm| Turns { spec, arms: 2, places: vec![arm, arm] })
+    }
+
+    #[test]
+    fn what_could_not_be_sent_in_its_turns_waits_until_all_have_had_theirs() {
+        let turns = two_arms();
+        let (start, control) = (now_ns() + 50_000_000, Control::default());
+        let done = std::thread::scope(|scope| {
+            let arms = turns.each_ref().map(|turns| scope.spawn(|| overloaded(turns, start, &control)));
+            arms.map(|arm| arm.join().unwrap())
+        });
+        for ((began, tally), own) in done.iter().zip(&turns) {
+            assert_eq!((began.len(), tally.operations, tally.unfinished), (32, 32, 0), "all that were due");
+            let all_over = start + own.total().ns;
+            let (late, in_turns): (Vec<u64>, Vec<u64>) = began.iter().partition(|&&at| at >= all_over);
+            assert!(late.len() >= 16, "of 32 it can do some 10 in its turns: {}", late.len());
+            let slot = |at: &u64| own.windows(start).any(|(from, to)| from <= *at && *at < to + own.spec.gap.ns);
+            assert!(in_turns.iter().all(slot), "nothing begins in the turn of the other");
+            let done = tally.turns.as_ref().unwrap();
+            assert_eq!(done.counts.iter().map(|count| count.operations).sum::<u64>(), 32);
+        }
+    }
+
+    #[test]
+    fn a_run_that_is_stopped_while_others_have_their_turns_sends_nothing_more() {
+        let [first, _] = two_arms();
+        let (start, control) = (now_ns() + 20_000_000, Control::default());
+        let (began, tally) = std::thread::scope(|scope| {
+            let arm = scope.spawn(|| overloaded(&first, start, &control));
+            // The other's last turn.
+            sleep_until(start + 3 * first.spec.slot().ns, &std::sync::atomic::AtomicBool::new(false));
+            control.halt();
+            arm.join().unwrap()
+        });
+        assert!(began.iter().all(|at| *at < start + first.total().ns));
+        assert_eq!(tally.operations + tally.unfinished, 32, "what was due and not sent is unfinished");
+        assert!(tally.unfinished > 0 && tally.errors.is_empty());
     }
 }

@@ -38,12 +38,13 @@ impl Noting {
         Self { address, noted }
     }
 
-    /// In how many turns something came so late that it was the turn of others. Fails where something came before a turn of its own.
+    /// In how many turns something came so late that it was the turn of others. Fails where something came before a turn of its own. What
+    /// comes when all have had their turns disturbs nobody.
     pub fn late(&self, turns: &Turns, start_ns: u64) -> u32 {
         let windows: Vec<(u64, u64)> = turns.windows(start_ns).collect();
         let noted = self.noted.lock().unwrap();
         // Greetings and logins come before the load.
-        let load = noted.iter().filter(|at| **at >= start_ns);
+        let load = noted.iter().filter(|at| (start_ns..start_ns + turns.total().ns).contains(at));
         let late: BTreeSet<usize> = load
             .filter_map(|at| {
                 let turn = windows.iter().rposition(|(from, _)| from <= at).expect("a request came before its turn");
