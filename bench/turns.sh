@@ -22,7 +22,7 @@ trap 'rm -rf "$work"' EXIT
 [ $# -gt 0 ] || set -- rr receive send cpu
 
 # Where a Java virtual machine serves: it compiles what runs often first.
-jvm_phases="phases = { warm-up = \"4s\", steady-state = \"${SECONDS_EACH}s\" }"$'\n'
+jvm_phases="phases = { warm-up = \"8s\", steady-state = \"${SECONDS_EACH}s\" }"$'\n'
 
 # What a case of a workload has besides its schedule.
 settings() {
