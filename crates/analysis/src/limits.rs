@@ -19,8 +19,10 @@ pub(crate) fn of_case(
     (baseline, pairs): (&str, u32),
     (spec, comparisons): (&MetricSpec, &[Comparison]),
 ) -> Vec<PrecisionLimits> {
-    let Some(figure) = turns::figure_of(spec) else { return Vec::new() };
     let sets = Sets::of(trials);
+    let taken = sets.0.iter().flatten().find_map(|record| record.turns.as_ref());
+    let commands = taken.is_some_and(|taken| taken.turns.spec.commands.is_some());
+    let Some(figure) = turns::figure_of(spec, commands) else { return Vec::new() };
     let limits = |comparison: &Comparison| sets.limits((baseline, pairs), comparison, figure);
     comparisons.iter().filter(|comparison| comparison.verdict != Verdict::NoiseFloor).filter_map(limits).collect()
 }
@@ -53,7 +55,7 @@ impl<'a> Sets<'a> {
         // A block of the study has a set for each pair.
         let sets = f64::from(pairs);
         let wall_s = sets * mean(&|set| set.first().map(|record| turns::wall_s(record)))?;
-        let steady_wall_s = sets * mean(&|set| set.first()?.turns.as_ref().map(steady_wall_s))?;
+        let steady_wall_s = sets * mean(&|set| steady_wall_s(set))?;
         let run = Run {
             blocks: rounds.len() as u32,
             with_floor: comparison.floor.is_some(),
@@ -93,10 +95,16 @@ fn rounds(set: &[&TrialRecord], (arm, baseline): (&str, &str), figure: TurnFigur
     Some(both.map(round).collect())
 }
 
-/// Wall time of the steady state of all arms together, seconds.
-fn steady_wall_s(taken: &TrialTurns) -> f64 {
-    let slots = turns::measured(taken).count() as f64 * f64::from(taken.turns.arms);
-    slots * taken.turns.spec.slot().ns as f64 * 1e-9
+/// Wall time of the steady state of all arms of a set together, seconds.
+fn steady_wall_s(set: &[&TrialRecord]) -> Option<f64> {
+    let own = |taken: &TrialTurns| {
+        let (slot, measured) = (taken.turns.spec.slot().ns as f64, turns::measured(taken));
+        let commands = if taken.turns.spec.commands.is_some() { taken.done.measured_ns as f64 } else { 0.0 };
+        f64::from(taken.turns.arms) * (measured.count() as f64 * slot + commands) * 1e-9
+    };
+    // Commands of one arm may take longer than those of another.
+    let each: Vec<f64> = set.iter().filter_map(|record| record.turns.as_ref().map(own)).collect();
+    student::mean(&each)
 }
 
 /// How the limits were found, in a paragraph; nothing where there are none.

@@ -8,8 +8,11 @@ use tare_model::trial::TrialRecord;
 use tare_model::turns::{TrialTurns, TurnCount};
 
 /// What turns can tell of a metric, and whether that is the metric itself: percentiles stand behind the mean. `None` where turns hold
-/// nothing of the kind.
-pub(crate) fn figure_of(spec: &MetricSpec) -> Option<(TurnFigure, bool)> {
+/// nothing of the kind: of commands they have the wall time, and nothing of what these printed.
+pub(crate) fn figure_of(spec: &MetricSpec, commands: bool) -> Option<(TurnFigure, bool)> {
+    if commands {
+        return (spec.id == common::WALL_TIME).then_some((TurnFigure::MeanResponse, true));
+    }
     match &spec.unit {
         Unit::OperationsPerSecond | Unit::Other(_) => Some((TurnFigure::Operations, true)),
         Unit::BitsPerSecond => Some((TurnFigure::Bytes, true)),
@@ -39,7 +42,7 @@ pub(crate) fn rates(taken: &TrialTurns) -> (&'static str, Vec<(u64, f64)>) {
     let bytes = work(TurnFigure::Operations) <= 0.0 && work(TurnFigure::Bytes) > 0.0;
     let (series, figure, each) =
         if bytes { (common::BITS, TurnFigure::Bytes, 8.0) } else { (common::OPERATIONS, TurnFigure::Operations, 1.0) };
-    let turns = taken.turns.windows(taken.start_ns).zip(&taken.done.counts);
+    let turns = taken.windows().into_iter().zip(&taken.done.counts);
     let rate = |((_, end), count): ((u64, u64), &TurnCount)| {
         let (work, seconds) = parts(count, figure);
         (seconds > 0.0).then(|| (end, each * work / seconds))
@@ -89,13 +92,21 @@ mod tests {
 
     #[test]
     fn a_percentile_stands_behind_the_mean_and_a_share_behind_nothing() {
-        assert_eq!(figure_of(&spec(common::RESPONSE_P50, Unit::Seconds)), Some((TurnFigure::MeanResponse, false)));
-        assert_eq!(figure_of(&spec(common::RESPONSE_MEAN, Unit::Seconds)), Some((TurnFigure::MeanResponse, true)));
-        assert_eq!(figure_of(&spec(common::BITS, Unit::BitsPerSecond)), Some((TurnFigure::Bytes, true)));
+        assert_eq!(
+            figure_of(&spec(common::RESPONSE_P50, Unit::Seconds), false),
+            Some((TurnFigure::MeanResponse, false))
+        );
+        assert_eq!(
+            figure_of(&spec(common::RESPONSE_MEAN, Unit::Seconds), false),
+            Some((TurnFigure::MeanResponse, true))
+        );
+        assert_eq!(figure_of(&spec(common::BITS, Unit::BitsPerSecond), false), Some((TurnFigure::Bytes, true)));
         let orders = Unit::Other("orders/min".to_owned());
-        assert_eq!(figure_of(&spec("orders_per_minute", orders)), Some((TurnFigure::Operations, true)));
-        assert_eq!(figure_of(&spec("good_share", Unit::Share)), None);
-        assert_eq!(figure_of(&spec(common::SERVICE_DEMAND, Unit::CpuSecondsPerOperation)), None);
+        assert_eq!(figure_of(&spec("orders_per_minute", orders), false), Some((TurnFigure::Operations, true)));
+        assert_eq!(figure_of(&spec("good_share", Unit::Share), false), None);
+        assert_eq!(figure_of(&spec(common::WALL_TIME, Unit::Seconds), true), Some((TurnFigure::MeanResponse, true)));
+        assert_eq!(figure_of(&spec("events", Unit::Other("events/s".to_owned())), true), None);
+        assert_eq!(figure_of(&spec(common::SERVICE_DEMAND, Unit::CpuSecondsPerOperation), false), None);
     }
 
     #[test]

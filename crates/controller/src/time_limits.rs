@@ -28,7 +28,12 @@ pub fn lifetime(plan: &Plan, workloads: &BTreeMap<String, Box<dyn Workload>>) ->
         Some(turns) => turns.total(&case.phases, arms),
         None => case.phases.total(),
     });
-    let commands = plan.study.cases.iter().filter_map(|case| workloads.get(&case.id)?.traits_in(case).longest);
+    let commands = plan.study.cases.iter().filter_map(|case| {
+        let longest = workloads.get(&case.id)?.traits_in(case).longest?;
+        let commands = case.schedule.turns().and_then(|turns| turns.commands);
+        let times = commands.map_or(1, |commands| u64::from(commands) * u64::from(arms));
+        Some(tare_model::Span { ns: longest.ns.saturating_mul(times) })
+    });
     let load = phases.chain(commands).max().unwrap_or_default();
     let scale_up = plan.study.cases.iter().map(longest).max().unwrap_or_default();
     load.duration() * 2 + scale_up + TIMEOUT * 10 + Duration::from_secs(3600)

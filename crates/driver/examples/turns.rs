@@ -81,7 +81,7 @@ fn block(options: &Options, random: &mut SplitMix64) -> Result<(f64, f64), Box<d
         ..Phases::measuring(Span::from_millis(options.steady_ms))
     };
     let (turn, gap) = (Span::from_millis(options.turn_ms), Span::from_millis(1));
-    let spec = TurnSpec { turn, warm_up: Span::ZERO, gap, waiting: Waiting::Idle };
+    let spec = TurnSpec { turn, warm_up: Span::ZERO, gap, waiting: Waiting::Idle, commands: None };
     let places: Vec<u32> = (0..spec.rounds(&phases)).map(|_| random.below(2) as u32).collect();
     let turns = |places: Vec<u32>| (!options.trials).then_some(Turns { spec, arms: 2, places });
     let never = AtomicBool::new(false);

@@ -228,7 +228,7 @@ mod tests {
 
     fn two_arms() -> [Turns; 2] {
         let (turn, gap) = (Span::from_millis(40), Span::from_millis(30));
-        let spec = TurnSpec { turn, warm_up: Span::ZERO, gap, waiting: Waiting::Idle };
+        let spec = TurnSpec { turn, warm_up: Span::ZERO, gap, waiting: Waiting::Idle, commands: None };
         // The first one's last turn is over when the other's begins.
         [0, 1].map(|arm| Turns { spec, arms: 2, places: vec![arm, arm] })
     }

@@ -367,7 +367,8 @@ impl Timeline {
     /// Of one of two arms: its turns of 20 start at 100, 175, 200 and 275, with 5 between any two.
     pub fn of_two_arms(waiting: Waiting) -> Self {
         let span = |ns| tare_model::Span { ns };
-        let spec = tare_model::turns::TurnSpec { turn: span(20), warm_up: span(4), gap: span(5), waiting };
+        let spec =
+            tare_model::turns::TurnSpec { turn: span(20), warm_up: span(4), gap: span(5), waiting, commands: None };
         let phases = Phases { warm_up: span(10), ramp_up: span(0), steady_state: span(50), ramp_down: span(15) };
         Self::in_turns(100, &phases, &Turns { spec, arms: 2, places: vec![0, 1, 0, 1] })
     }

@@ -107,7 +107,7 @@ impl<'a> TurnCounts<'a> {
         let counts: Vec<_> = counts.map(|(turn, one)| TurnCount { measured_ns: measured(turn), ..*one }).collect();
         let measured_ns = counts.iter().map(|count| count.measured_ns).sum();
         let overran = self.overran.iter().filter(|&&overran| overran).count() as u32;
-        TurnsDone { measured_ns, counts, overran }
+        TurnsDone { measured_ns, counts, overran, began_ns: Vec::new() }
     }
 }
 
@@ -141,7 +141,7 @@ mod tests {
     fn counted(takes: u64, left: Left) -> (u64, u64, u32) {
         let span = |ns| Span { ns };
         let waiting = if left == Left::WhileTheGuestRuns { Waiting::Frozen } else { Waiting::Idle };
-        let spec = TurnSpec { turn: span(1_000), warm_up: span(100), gap: span(50), waiting };
+        let spec = TurnSpec { turn: span(1_000), warm_up: span(100), gap: span(50), waiting, commands: None };
         let turns = Turns { spec, arms: 2, places: (0..40).map(|round| round % 2).collect() };
         let timeline = Timeline::in_turns(1, &Phases::measuring(span(40_000)), &turns);
         let mut counts = TurnCounts::of(&timeline).unwrap();

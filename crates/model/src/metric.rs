@@ -99,6 +99,8 @@ pub mod common {
     pub const OPERATIONS: &str = "operations_per_s";
     /// Bits a second, likewise, where bytes are the unit of work.
     pub const BITS: &str = "bits_per_s";
+    /// Wall time of a command, seconds; of several the mean.
+    pub const WALL_TIME: &str = "wall_time_s";
     /// Mean of the response times, seconds.
     pub const RESPONSE_MEAN: &str = "response_time_mean_s";
     /// Their median.

@@ -102,6 +102,8 @@ pub struct TurnTraits {
     pub renewed: Option<&'static str>,
     /// Guests that are not in turn can be stopped: nothing in them times out.
     pub freezes: bool,
+    /// Where each turn is one command, which ends it: how many an arm runs in a block where the study does not say; the turn is nothing then.
+    pub commands: Option<u32>,
 }
 
 /// Disk that a workload takes.

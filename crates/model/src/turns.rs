@@ -19,6 +19,9 @@ pub struct TurnSpec {
     pub gap: Span,
     /// What an arm does while it is not its turn.
     pub waiting: Waiting,
+    /// Where each turn is one command: how many an arm runs. A turn ends when its command does, so that `turn` and `warm_up` are nothing,
+    /// and a trial's phases say only how long a command is expected to take.
+    pub commands: Option<u32>,
 }
 
 /// What an arm does while it is not its turn.
@@ -58,8 +61,11 @@ impl TurnSpec {
         (shorter.rounds_in(steady_state) >= Self::FEWEST_ROUNDS).then_some(shorter)
     }
 
-    /// Rounds that it takes to drive each arm through all phases.
+    /// Rounds that it takes to drive each arm through all phases, or to run all of its commands.
     pub fn rounds(&self, phases: &Phases) -> u32 {
+        if let Some(commands) = self.commands {
+            return commands;
+        }
         u32::try_from(phases.total().ns.div_ceil(self.turn.ns.max(1))).unwrap_or(u32::MAX)
     }
 
@@ -68,10 +74,11 @@ impl TurnSpec {
         Span { ns: self.turn.ns.saturating_add(self.gap.ns) }
     }
 
-    /// How long so many arms take to go through all phases in turns.
+    /// How long so many arms take to go through all phases in turns; where these are commands, about how long.
     pub fn total(&self, phases: &Phases, arms: u32) -> Span {
         let slots = u64::from(self.rounds(phases)).saturating_mul(arms.into());
-        Span { ns: self.slot().ns.saturating_mul(slots) }
+        let expected = if self.commands.is_some() { phases.total().ns } else { 0 };
+        Span { ns: self.slot().ns.saturating_add(expected).saturating_mul(slots) }
     }
 }
 
@@ -127,6 +134,8 @@ pub struct TurnsDone {
     pub counts: Vec<TurnCount>,
     /// Turns in which something was still under way when the next arm's turn began.
     pub overran: u32,
+    /// Where turns are commands: when each began, CLOCK_MONOTONIC of the controller's host, nanoseconds. It took what its count says was measured.
+    pub began_ns: Vec<u64>,
 }
 
 impl TurnsDone {
@@ -143,7 +152,14 @@ impl TurnsDone {
             counts: counts.collect(),
             measured_ns: mean(all.iter().map(|done| done.measured_ns).sum()),
             overran: all.iter().map(|done| done.overran).max().unwrap_or_default(),
+            began_ns: all.first().map(|done| done.began_ns.clone()).unwrap_or_default(),
         })
+    }
+
+    /// Start and end of each turn that was a command, nanoseconds.
+    pub fn commands(&self) -> Vec<(u64, u64)> {
+        let turns = self.began_ns.iter().zip(&self.counts);
+        turns.map(|(&from, count)| (from, from.saturating_add(count.measured_ns))).collect()
     }
 }
 
@@ -173,6 +189,16 @@ pub struct TrialTurns {
     pub waiting_cpus: Option<f64>,
 }
 
+impl TrialTurns {
+    /// Start and end of each turn, nanoseconds: as planned, or of each command as it was.
+    pub fn windows(&self) -> Vec<(u64, u64)> {
+        match self.turns.spec.commands {
+            Some(_) => self.done.commands(),
+            None => self.turns.windows(self.start_ns).collect(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,7 +206,7 @@ mod tests {
     #[test]
     fn turns_are_shortened_to_ten_rounds_and_no_further_than_to_a_quarter() {
         let ms = Span::from_millis;
-        let spec = TurnSpec { turn: ms(20), warm_up: ms(2), gap: ms(1), waiting: Waiting::Idle };
+        let spec = TurnSpec { turn: ms(20), warm_up: ms(2), gap: ms(1), waiting: Waiting::Idle, commands: None };
         assert_eq!(spec.shortened(ms(2000)), Some(spec));
         assert_eq!(spec.shortened(ms(100)), Some(TurnSpec { turn: ms(10), warm_up: ms(1), ..spec }));
         assert_eq!(spec.shortened(ms(50)).map(|spec| spec.turn), Some(ms(5)));
@@ -191,7 +217,7 @@ mod tests {
     #[test]
     fn the_turns_of_all_arms_fill_their_rounds_and_do_not_overlap() {
         let ms = |ms: u64| Span { ns: ms * 1_000_000 };
-        let spec = TurnSpec { turn: ms(20), warm_up: Span::ZERO, gap: ms(1), waiting: Waiting::Idle };
+        let spec = TurnSpec { turn: ms(20), warm_up: Span::ZERO, gap: ms(1), waiting: Waiting::Idle, commands: None };
         let phases = Phases::measuring(ms(50));
         assert_eq!(spec.rounds(&phases), 3);
         let of = |places: [u32; 3]| Turns { spec, arms: 2, places: places.to_vec() };
@@ -202,5 +228,18 @@ mod tests {
         assert!(all.windows(2).all(|pair| pair[1].0 - pair[0].1 == ms(1).ns), "{all:?}");
         assert_eq!(one.total(), spec.total(&phases, 2));
         assert_eq!(all[5].1 + ms(1).ns - 7, one.total().ns);
+    }
+
+    #[test]
+    fn a_turn_that_is_a_command_lies_where_the_command_was_and_is_expected_to_take_the_phases() {
+        let ms = Span::from_millis;
+        let waiting = Waiting::Idle;
+        let spec = TurnSpec { turn: Span::ZERO, warm_up: Span::ZERO, gap: ms(10), waiting, commands: Some(2) };
+        let phases = Phases { warm_up: ms(20), ..Phases::measuring(ms(70)) };
+        assert_eq!((spec.rounds(&phases), spec.total(&phases, 3)), (2, ms(6 * 100)));
+        let count = |measured_ns| TurnCount { operations: 1, measured_ns, response_ns: measured_ns, bytes: 0 };
+        let done = TurnsDone { began_ns: vec![5, 40], counts: vec![count(7), count(9)], ..TurnsDone::default() };
+        let turns = Turns { spec, arms: 3, places: vec![0, 2] };
+        assert_eq!(TrialTurns { start_ns: 5, turns, done, waiting_cpus: None }.windows(), [(5, 12), (40, 49)]);
     }
 }

@@ -110,6 +110,11 @@ impl HostProbe {
         self.sampler.add_edges(edges);
     }
 
+    /// What adds such an edge from any thread, for as long as it is kept: for turns that nobody knows beforehand.
+    pub fn edge_adder(&self) -> impl Fn(u64) + Send + Sync + use<> {
+        self.sampler.edge_adder()
+    }
+
     /// One more control group, from the next sample on.
     ///
     /// # Errors

@@ -145,6 +145,15 @@ impl Sampler {
         self.shared.wake.notify_one();
     }
 
+    /// Adds one such instant from any thread.
+    pub fn edge_adder(&self) -> impl Fn(u64) + Send + Sync + use<> {
+        let shared = Arc::clone(&self.shared);
+        move |edge| {
+            lock(&shared.orders).edges.push(edge);
+            shared.wake.notify_one();
+        }
+    }
+
     /// Makes more collectors, sampled from now on.
     pub fn extend<E>(&self, make: impl FnOnce(&mut Catalog) -> Result<Collectors, E>) -> Result<(), E> {
         let collectors = make(&mut lock(&self.shared.catalog))?;

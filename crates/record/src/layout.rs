@@ -106,9 +106,10 @@ requests        where a workload has request types: trial, position and load (of
 request_bins    trial, position, load, type, low_ns, high_ns, count: response times by type
 trial_turns     where arms took turns, one row a trial: start_ns of the first round, arms, turn_ns, warm_up_ns (driven and not
                 measured), gap_ns, waiting (idle or frozen), measured_ns (time measured in all turns), overran (turns in which
-                something reached into another arm's turn), waiting_cpus (CPUs that its guests used in others' turns)
+                something reached into another arm's turn), waiting_cpus (CPUs that its guests used in others' turns), commands
+                (how many an arm ran, where each turn was one; turn_ns and warm_up_ns are 0 then)
 turns           trial, round (from 0), place (in the round, from 0), operations, bytes, measured_ns, response_ns (sum of the
-                response times): what was measured in each turn
+                response times): what was measured in each turn; start_ns (of the command, where each turn was one)
 samples         trial, at_ns, source, series, value; a counter's differences are what means something
 cpu_accounts    CPU seconds of the system under test in the window, by where they were spent
 parity          what was asked for the guest and what the kernel granted

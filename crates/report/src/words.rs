@@ -137,9 +137,9 @@ pub(crate) fn schedule(case: &Case) -> String {
         Waiting::Idle => "had no load",
         Waiting::Frozen => "were stopped",
     };
+    let turn = if turns.commands.is_some() { "one command each".to_owned() } else { turns.turn.to_string() };
     format!(
-        "The arms took turns of {}{measured} in random order, {} apart, in {} a block; the arms that waited {waiting}.{in_pairs}",
-        turns.turn,
+        "The arms took turns of {turn}{measured} in random order, {} apart, in {} a block; the arms that waited {waiting}.{in_pairs}",
         turns.gap,
         format::plural(turns.rounds(&case.phases).into(), "round", "rounds")
     )

@@ -107,6 +107,7 @@ pub(crate) fn study(root: &Cursor<'_>, catalog: &dyn Catalog) -> Option<Study> {
     context.schedule.apart = schedule::apart(&arms, catalog);
     let (blocks, precision) = blocks(&file);
     let cases = case::cases(&file, &context);
+    context.schedule.hold_for_none(&cases);
     let client = hosts::client(&file.hosts, &context, &arms);
     hosts::in_numbers(&context, &arms, &cases);
     Some(Study {

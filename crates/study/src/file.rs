@@ -22,6 +22,8 @@ const MOST_PAGES: u32 = 1 << 20;
 const FEWEST_BLOCKS: u32 = 6;
 /// Most blocks.
 const MOST_BLOCKS: u32 = 10_000;
+/// Most commands of an arm in a block.
+const MOST_COMMANDS: u32 = 10_000;
 /// Milliseconds of a day.
 const DAY: u64 = 24 * 3600 * 1000;
 /// Longest phase, milliseconds: keeps every sum within 64 bits, and whoever means more has slipped by a unit.
@@ -159,6 +161,8 @@ table! {
         optional gap: Time<0, 60_000> = r#""1ms""#,
         /// The first part of each turn, which is driven and not measured, 0 % to 90 % of it. Default: what the workload says.
         optional warm_up: Part<0, 90> = r#""10%""#,
+        /// Where each turn is one command (workload `exec`): how many an arm runs in a block, each once in a round. Its turns end when their commands do, so they have no `length`, `gap` and `warm-up`. Default: what the workload says.
+        optional rounds: Whole<1, MOST_COMMANDS> = "5",
         /// What an arm does while others have their turns: `idle` (no load; its housekeeping goes on) or `frozen` (its processes are stopped). Default `idle`; guests with `busy-target` are always `frozen`.
         optional waiting: Waiting = r#""idle""#,
     }

@@ -100,7 +100,7 @@ const PLATFORMS: [Kind; 9] = [
     kind::<FarOptions>("far"),
 ];
 
-const WORKLOADS: [Kind; 11] = [
+const WORKLOADS: [Kind; 12] = [
     kind::<Anything>("null"),
     kind::<RrParameters>("rr"),
     kind::<Anything>("stream"),
@@ -112,6 +112,7 @@ const WORKLOADS: [Kind; 11] = [
     kind::<Anything>("web-support"),
     kind::<Anything>("social"),
     kind::<TileParameters>("tile"),
+    kind::<Anything>("exec"),
 ];
 
 fn entries(kinds: &[Kind]) -> Vec<CatalogEntry> {
@@ -234,12 +235,13 @@ impl Catalog for Fake {
         let one = GuestTraits { touches, services: workload == "social", ..GuestTraits::of(guest) };
         let turns = |turn, gap, freezes| {
             let (turn, gap) = (Span::from_millis(turn), Span::from_millis(gap));
-            TurnTraits { turn, warm_up: Span::ZERO, gap, renewed: None, freezes }
+            TurnTraits { turn, warm_up: Span::ZERO, gap, renewed: None, freezes, commands: None }
         };
         Traits {
             turns: match workload {
                 "rr" | "stream" => Some(turns(20, 1, true)),
                 "store" => Some(turns(200, 10, false)),
+                "exec" => Some(TurnTraits { commands: Some(5), ..turns(0, 10, false) }),
                 "web-banking" | "social" => Some(turns(500, 20, false)),
                 _ => None,
             },

@@ -57,6 +57,80 @@ fn arms_take_turns_that_do_not_overlap_and_each_trial_counts_its_own() {
     assert_eq!(left_by_runs_into(&out), Vec::<String>::new());
 }
 
+/// What tells a container from the host.
+const HOSTNAME: &str = "/proc/sys/kernel/hostname";
+
+/// Two arms that run a command in turns; it is a script of the shell's, which may print a score.
+fn commands(rounds: u32, script: &str) -> String {
+    let text = small_study(1, CONTAINER);
+    let (text, _) = text.split_once("[cases.idle]").unwrap();
+    let turns = format!("turns = {{ rounds = {rounds} }}");
+    format!(
+        "{text}[cases.command]\nworkload = \"exec\"\n{turns}\n[cases.command.parameters]\ncommand = [\"sh\", \"-c\", '{script}']\n"
+    )
+}
+
+#[test]
+fn commands_run_in_turns_one_arm_after_the_other_and_a_value_is_the_mean_of_its_runs() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    // Each run counts on in a file of its guest's, and a busy loop takes CPU time.
+    let count = "n=$(cat $f 2>/dev/null || echo 0); n=$((n + 1)); echo $n > $f; i=0; while [ $i -lt 30000 ]; do i=$((i + 1)); done; echo score: $n";
+    let count = format!("f={}/$(cat {HOSTNAME}); {count}", folder.path().display());
+    let metrics = "metrics = { score = { regex = \"score: ([0-9]+)\", unit = \"points\", better = \"higher\" } }\n";
+    let (out, output) = ran(folder.path(), &(commands(4, &count) + metrics));
+    expect_code(&output, 0);
+    let trials = trials(&out);
+    assert_eq!(trials.len(), 2);
+    let turns: Vec<_> = trials.iter().map(|trial| trial.turns.clone().expect("its arm took turns")).collect();
+    let mut windows: Vec<_> = turns.iter().flat_map(tare_model::turns::TrialTurns::windows).collect();
+    windows.sort_unstable();
+    assert_eq!((windows.len(), windows[0].0), (8, turns[0].start_ns), "{turns:?}");
+    assert!(windows.windows(2).all(|pair| pair[1].0 - pair[0].1 >= 10_000_000), "{windows:?}");
+    for (trial, own) in trials.iter().zip(&turns) {
+        let tare_model::trial::Outcome::Completed(measured) = &trial.outcome else { panic!("{trial:?}") };
+        assert_eq!((own.turns.places.len(), own.done.counts.len()), (4, 4));
+        assert!(own.done.counts.iter().all(|turn| turn.operations == 1 && turn.response_ns == turn.measured_ns));
+        let wall_s = own.done.measured_ns as f64 / 4e9;
+        assert!((measured.metrics["wall_time_s"] / wall_s - 1.0).abs() < 1e-9, "{measured:?}");
+        assert!((measured.metrics["score"] - 2.5).abs() < 1e-9, "the mean of 1 to 4: {measured:?}");
+        let account = trial.cpu.expect("the host's CPU time was read between commands");
+        let own_s = own.done.measured_ns as f64 / 1e9;
+        assert!(account.window_s > own_s && account.window_s < own_s + 0.1, "{account:?}, {own_s} s of commands");
+        assert!(measured.metrics["service_demand_cpu_s"] > 0.0, "{measured:?}");
+        assert!(own.waiting_cpus.is_some_and(|cpus| cpus < 0.3), "{:?}", own.waiting_cpus);
+    }
+    let report = std::fs::read_to_string(out.join("report.md")).unwrap();
+    assert!(report.contains("The arms took turns of one command each in random order"), "{report}");
+    expect_code(&run(&["verify", out.to_str().unwrap()]), 0);
+    assert_eq!(left_by_runs_into(&out), Vec::<String>::new());
+}
+
+#[test]
+fn a_command_that_fails_in_one_arm_fails_its_set_whole_with_that_reason() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    // In the container alone, and there in the second round.
+    let here = std::fs::read_to_string(HOSTNAME).unwrap();
+    let fails = "[ -e /tmp/ran ] && { echo no such disk >&2; exit 3; }; : > /tmp/ran";
+    let script = format!("[ $(cat {HOSTNAME}) = {} ] && exit 0; {fails}", here.trim());
+    let (out, output) = ran(folder.path(), &commands(3, &script));
+    expect_code(&output, 3);
+    let ended = trials(&out).into_iter().map(|trial| match trial.outcome {
+        tare_model::trial::Outcome::Failed { reason, .. } => (trial.planned.arm, reason),
+        other => panic!("{other:?}"),
+    });
+    let ended: std::collections::BTreeMap<String, String> = ended.collect();
+    let (failed, other) = (&ended["container"], &ended["native"]);
+    assert!(failed.starts_with("round 2 of 3: `sh -c") && failed.contains("no such disk"), "{failed}");
+    assert!(other.starts_with("arm `container`, with which it took turns, failed: round 2 of 3"), "{other}");
+    assert_eq!(left_by_runs_into(&out), Vec::<String>::new());
+}
+
 #[test]
 fn a_study_that_asks_for_trials_has_them_and_says_so() {
     if !is_root() {

@@ -5,6 +5,7 @@
 
 mod application;
 mod asked;
+mod baton;
 mod bundle;
 mod checks;
 mod clock;
@@ -30,6 +31,7 @@ mod view;
 mod workloads;
 mod yields;
 
+pub use baton::Baton;
 pub use failure::Failure;
 pub use sections::add_sections;
 pub use site::{Clock, DriverSite, SameClock, Schedule, ServicesSite, SetupSite, WorkSite, WorkloadError};

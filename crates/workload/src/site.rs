@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::Failure;
+use crate::{Baton, Failure};
 use tare_model::Span;
 use tare_model::drive::{DriveResult, DriveSpec, SocketOptions};
 use tare_model::guest::{CommandDefaults, DataPlace, GuestSize};
@@ -135,6 +135,8 @@ pub struct Schedule {
     pub interval_ns: u64,
     /// When it is the turn of this trial's arm; `None`: all the time.
     pub turns: Option<Arc<Turns>>,
+    /// Where turns are commands: whose turn it is.
+    pub baton: Option<Arc<Baton>>,
 }
 
 impl Schedule {
@@ -318,7 +320,7 @@ impl DriverSite<'_> {
         schedule: &Schedule,
         timeout: Duration,
     ) -> Result<u64, WorkloadError> {
-        let Schedule { phases, start_at_ns, seed, interval_ns, ref turns } = *schedule;
+        let Schedule { phases, start_at_ns, seed, interval_ns, ref turns, .. } = *schedule;
         let turns = turns.as_deref().cloned();
         let Drive { task, targets, socket, record, loss_timeout } = drive;
         let loss_timeout_ns = loss_timeout.ns;
@@ -431,13 +433,13 @@ mod tests {
     fn steady_state_is_one_stretch_or_one_in_each_turn_that_has_a_part_of_it() {
         let ms = Span::from_millis;
         let phases = Phases { warm_up: ms(10), ..Phases::measuring(ms(35)) };
-        let mut schedule = Schedule { phases, start_at_ns: 0, seed: 0, interval_ns: 1, turns: None };
+        let mut schedule = Schedule { phases, start_at_ns: 0, seed: 0, interval_ns: 1, turns: None, baton: None };
         let stretches = |schedule: &Schedule| {
             let all = schedule.stretches(ms(1000).ns);
             all.into_iter().map(|(from, to)| (from / 1_000_000, to / 1_000_000)).collect::<Vec<_>>()
         };
         assert_eq!(stretches(&schedule), [(1010, 1045)]);
-        let spec = TurnSpec { turn: ms(20), warm_up: ms(0), gap: ms(5), waiting: Waiting::Idle };
+        let spec = TurnSpec { turn: ms(20), warm_up: ms(0), gap: ms(5), waiting: Waiting::Idle, commands: None };
         schedule.turns = Some(Arc::new(Turns { spec, arms: 2, places: vec![1, 0, 1] }));
         assert_eq!(stretches(&schedule), [(1035, 1045), (1050, 1070), (1125, 1130)]);
     }

@@ -21,12 +21,13 @@ fn both(workload: &str, parameters: &Value) -> Option<[Driven; 2]> {
     let drivers = [DriverSite { client: agent.link(), clock: &SameClock }];
     let site = work_site(&agent, &drivers, None, SIZE, LOAD);
     let taken = workload.traits(&SIZE, 1).turns.unwrap();
-    let spec = TurnSpec { turn: taken.turn, warm_up: taken.warm_up, gap: taken.gap, waiting: Waiting::Idle };
+    let spec =
+        TurnSpec { turn: taken.turn, warm_up: taken.warm_up, gap: taken.gap, waiting: Waiting::Idle, commands: None };
     let phases = Phases { warm_up: taken.turn, ..Phases::measuring(Span { ns: 6 * taken.turn.ns }) };
     let places = (0..spec.rounds(&phases)).map(|round| round % 2).collect();
     let turns = Turns { spec, arms: 2, places };
     Some([None, Some(Arc::new(turns))].map(|turns| {
-        let schedule = Schedule { phases, start_at_ns: 0, seed: 1, interval_ns: 50_000_000, turns };
+        let schedule = Schedule { phases, start_at_ns: 0, seed: 1, interval_ns: 50_000_000, turns, baton: None };
         let mut prepared = workload.prepare(&site).unwrap();
         let (driven, wrong) = drive(&site, &mut *prepared, &schedule).unwrap();
         assert_eq!((wrong, driven.invalid.clone()), (None, None), "{driven:?}");

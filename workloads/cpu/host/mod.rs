@@ -72,6 +72,7 @@ const TURNS: TurnTraits = TurnTraits {
     gap: Span::from_millis(5),
     renewed: Some("memory"),
     freezes: true,
+    commands: None,
 };
 /// How often a guest is asked whether it has computed its first chunk.
 const FIRST_CHUNK_EVERY: Duration = Duration::from_millis(10);

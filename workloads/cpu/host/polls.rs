@@ -139,7 +139,8 @@ impl Polls {
             measured_ns: turn.ns,
             ..TurnCount::default()
         });
-        let turns = |overran| TurnsDone { measured_ns: all.ns, counts: counts.collect(), overran };
+        let turns =
+            |overran| TurnsDone { measured_ns: all.ns, counts: counts.collect(), overran, began_ns: Vec::new() };
         driven.turns = self.overran.map(turns);
         driven
     }

@@ -1,7 +1,7 @@
 //! `exec`: any command of the user's in the guest, its figure taken from what it prints.
 //!
-//! So sysbench, fio or redis-benchmark run on every arm with no code. The command runs once a trial;
-//! its start and end, taken outside the guest, are the measured window.
+//! So sysbench, fio or redis-benchmark run on every arm with no code. Where arms take turns, each turn is one run of the command, and a
+//! trial's value is the mean over its runs; otherwise it runs once a trial. Its start and end, taken outside the guest, are what is measured.
 
 mod metric;
 
@@ -14,15 +14,17 @@ use serde_json::Value;
 use tare_model::Span;
 use tare_model::field::FieldError;
 use tare_model::load::LoadModel;
-use tare_model::metric::{Better, MetricSpec, Unit};
+use tare_model::metric::{Better, MetricSpec, Unit, common};
 use tare_model::secret::SecretSource;
+use tare_model::traits::TurnTraits;
 use tare_model::trial::Measurement;
+use tare_model::turns::{TurnCount, Turns, TurnsDone};
 use tare_wire::{ExecResult, ExecSpec, Reply, Request, WireError};
 
 use crate::clock::monotonic_ns;
 use crate::entry::{Entry, normalise, read, schema};
 use crate::secret;
-use crate::{Driven, Prepared, Schedule, Traits, UnitOfWork, WorkSite, Workload, WorkloadError};
+use crate::{Baton, Driven, Prepared, Schedule, Traits, UnitOfWork, WorkSite, Workload, WorkloadError};
 use metric::{Extractor, MetricParameters};
 
 /// The registry's line.
@@ -33,7 +35,7 @@ pub const ENTRY: Entry = Entry {
     make: |parameters, load| {
         let parameters = checked(parameters)?;
         if !matches!(load, LoadModel::Closed { clients: 1, .. }) {
-            return Err(FieldError::new(&["load"], "a command is run once a trial, whatever the load")
+            return Err(FieldError::new(&["load"], "a command is run as it is, whatever the load")
                 .help("leave `load` out, and give the command itself its parallelism"));
         }
         let extractors = extractors(&parameters)?;
@@ -50,7 +52,8 @@ pub const ENTRY: Entry = Entry {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Parameters {
-    /// Program and arguments. No shell is used; write `["sh", "-c", "..."]` for one.
+    /// Program and arguments. No shell is used; write `["sh", "-c", "..."]` for one. Where arms take turns, each turn is one run of it in the same guest: `rounds` of
+    /// `turns` says how many (5), and a trial's value is the mean over them, of the wall time as of each figure of `metrics`. With `schedule = "trials"` it runs once a trial.
     pub command: Vec<String>,
     /// Environment variables added to the guest's, which has those of the container image that it was made of, if any: each a text, or where its value is found when the run needs it,
     /// `{ from-env = "NAME" }` or `{ from-file = "/path" }`. The values are secrets: no report shows them.
@@ -75,7 +78,11 @@ const fn ten_minutes() -> Span {
 }
 
 /// Id of the metric that every command yields.
-const WALL: &str = "wall_time_s";
+const WALL: &str = common::WALL_TIME;
+/// How often the command runs in a block on each arm: the mean of five has less than half of the noise of one, and a block stays short.
+const RUNS: u32 = 5;
+/// Between two commands the guest ends what the first left and CPU time is read.
+const GAP: Span = Span::from_millis(10);
 /// Of each output stream of a command so much is kept, from its end.
 const OUTPUT_BYTES: u64 = 4 << 20;
 
@@ -150,7 +157,9 @@ impl Workload for Exec {
     }
 
     fn traits(&self, guest: &GuestSize, _: u32) -> Traits {
-        Traits { longest: Some(self.parameters.timeout), ..Traits::of(*guest) }
+        let (turn, warm_up, commands) = (Span::ZERO, Span::ZERO, Some(RUNS));
+        let turns = Some(TurnTraits { turn, warm_up, gap: GAP, renewed: None, freezes: false, commands });
+        Traits { longest: Some(self.parameters.timeout), turns, ..Traits::of(*guest) }
     }
 
     fn prepare(&self, _: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {
@@ -158,8 +167,16 @@ impl Workload for Exec {
     }
 }
 
-impl Prepared for Exec {
-    fn drive(&mut self, site: &WorkSite<'_>, _: &Schedule) -> Result<Driven, WorkloadError> {
+/// One run of the command.
+struct Ran {
+    /// Start and end, seen from outside the guest: the clock of every verdict is there.
+    window_ns: (u64, u64),
+    metrics: BTreeMap<String, f64>,
+}
+
+impl Exec {
+    /// What the guest's agent is asked to run.
+    fn spec(&self, site: &WorkSite<'_>) -> Result<ExecSpec, WorkloadError> {
         let env = self.parameters.env.iter().map(|(name, source)| {
             let secret = secret::resolve(source).map_err(|error| error.within(&["env", name]))?;
             Ok((name.clone(), secret.reveal().to_owned()))
@@ -168,19 +185,22 @@ impl Prepared for Exec {
         let env = env.map_err(|error| WorkloadError::Command(error.to_string()))?;
         // What the study says comes after what the guest's image says, and so holds.
         let (image, at) = site.commands.map(|image| (image.env.clone(), image.directory.clone())).unwrap_or_default();
-        let spec = ExecSpec {
+        Ok(ExecSpec {
             user: None,
             argv: self.parameters.command.clone(),
             env: [image, env].concat(),
             directory: self.parameters.directory.clone().or(at),
             timeout_ns: self.parameters.timeout.ns,
             output_limit_bytes: OUTPUT_BYTES,
-        };
+        })
+    }
+
+    /// Runs the command once.
+    fn run(&self, site: &WorkSite<'_>, spec: ExecSpec) -> Result<Ran, WorkloadError> {
         let timeout = self.parameters.timeout.duration() + site.timeout;
-        // Taken here and not in the guest: the clock of every verdict is outside the guest.
         let start_ns = monotonic_ns();
         let reply = site.guest.call(Request::Exec(spec), timeout);
-        let end_ns = monotonic_ns();
+        let window_ns = (start_ns, monotonic_ns());
         let result = match reply {
             Ok(Reply::Executed(result)) => result,
             Ok(_) => return Err(WorkSite::unexpected("guest", "run a command")),
@@ -188,7 +208,7 @@ impl Prepared for Exec {
             Err(source) => return Err(WorkloadError::Agent { side: "guest", source }),
         };
         succeeded(&self.parameters, &result)?;
-        let wall_s = end_ns.saturating_sub(start_ns) as f64 / 1e9;
+        let wall_s = window_ns.1.saturating_sub(start_ns) as f64 / 1e9;
         let mut metrics = BTreeMap::from([(WALL.to_owned(), wall_s)]);
         let stdout = String::from_utf8_lossy(&result.stdout);
         for (id, extractor) in &self.extractors {
@@ -197,32 +217,88 @@ impl Prepared for Exec {
             })?;
             metrics.insert(id.clone(), value);
         }
-        let measurement = Measurement {
-            parts: Vec::new(),
-            steps: Vec::new(),
-            metrics,
-            histograms: BTreeMap::new(),
-            counts: BTreeMap::from([(tare_model::count::OPERATIONS.to_owned(), 1)]),
-            scale_up: None,
-            requests: Vec::new(),
-            search: None,
-            cpu_search: None,
+        Ok(Ran { window_ns, metrics })
+    }
+
+    /// Runs the command in each of its arm's turns.
+    fn take_turns(
+        &self,
+        site: &WorkSite<'_>,
+        spec: &ExecSpec,
+        (turns, baton): (&Turns, &Baton),
+    ) -> Result<Vec<Ran>, WorkloadError> {
+        let of = turns.places.len();
+        let run = |(round, &place): (u64, &u32)| {
+            if !baton.take(round.saturating_mul(turns.arms.into()).saturating_add(place.into())) {
+                return Err(WorkloadError::Command("the set ended before its turn came".to_owned()));
+            }
+            let ran = self.run(site, spec.clone()).map_err(|error| match error {
+                WorkloadError::Command(why) => WorkloadError::Command(format!("round {} of {of}: {why}", round + 1)),
+                other => other,
+            })?;
+            baton.pass();
+            Ok(ran)
         };
-        Ok(Driven {
-            measurement,
-            window_ns: (start_ns, end_ns),
-            turns: None,
-            work: 1.0,
-            samples: Vec::new(),
-            facts: BTreeMap::from([("command".to_owned(), self.parameters.command.join(" "))]),
-            flags: Vec::new(),
-            invalid: None,
-        })
+        (0..).zip(&turns.places).map(run).collect()
+    }
+}
+
+impl Prepared for Exec {
+    fn drive(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<Driven, WorkloadError> {
+        let spec = self.spec(site)?;
+        let turns = schedule.turns.as_deref().zip(schedule.baton.as_deref());
+        let ran = match turns {
+            Some(turns) => self.take_turns(site, &spec, turns)?,
+            None => vec![self.run(site, spec)?],
+        };
+        Ok(driven(&self.parameters, &ran, turns.is_some()))
     }
 
     fn verify(&mut self, _: &WorkSite<'_>, _: &mut Driven) -> Result<Option<String>, WorkloadError> {
         // The command's own exit code was its verification: `drive` fails on any other than 0.
         Ok(None)
+    }
+}
+
+/// What all runs of the command came to: of each metric the mean.
+fn driven(parameters: &Parameters, ran: &[Ran], in_turns: bool) -> Driven {
+    let runs = ran.len().max(1) as f64;
+    let mut metrics: BTreeMap<String, f64> = BTreeMap::new();
+    for (id, value) in ran.iter().flat_map(|ran| &ran.metrics) {
+        *metrics.entry(id.clone()).or_default() += value / runs;
+    }
+    let count = |ran: &Ran| {
+        let ns = ran.window_ns.1.saturating_sub(ran.window_ns.0);
+        TurnCount { operations: 1, bytes: 0, measured_ns: ns, response_ns: ns }
+    };
+    let counts: Vec<TurnCount> = ran.iter().map(count).collect();
+    let turns = in_turns.then(|| TurnsDone {
+        measured_ns: counts.iter().map(|count| count.measured_ns).sum(),
+        counts,
+        overran: 0,
+        began_ns: ran.iter().map(|ran| ran.window_ns.0).collect(),
+    });
+    let measurement = Measurement {
+        parts: Vec::new(),
+        steps: Vec::new(),
+        metrics,
+        histograms: BTreeMap::new(),
+        counts: BTreeMap::from([(tare_model::count::OPERATIONS.to_owned(), ran.len() as u64)]),
+        scale_up: None,
+        requests: Vec::new(),
+        search: None,
+        cpu_search: None,
+    };
+    let (first, last) = (ran.first().map(|ran| ran.window_ns.0), ran.last().map(|ran| ran.window_ns.1));
+    Driven {
+        measurement,
+        window_ns: (first.unwrap_or_default(), last.unwrap_or_default()),
+        turns,
+        work: ran.len() as f64,
+        samples: Vec::new(),
+        facts: BTreeMap::from([("command".to_owned(), parameters.command.join(" "))]),
+        flags: Vec::new(),
+        invalid: None,
     }
 }
 
@@ -262,6 +338,22 @@ mod tests {
         assert_eq!(exec.metrics()[0].id, "events");
         let two = json!({"command": ["x"], "metrics": {"a": metric("(a)"), "b": metric("(b)")}});
         assert_eq!(checked(&two).unwrap_err().path, ["verdict"]);
+    }
+
+    #[test]
+    fn the_value_of_several_runs_is_their_mean_and_each_is_a_turn() {
+        let parameters = checked(&json!({"command": ["x"]})).unwrap();
+        let ran = |from: u64, to: u64, score: f64| {
+            let metrics = BTreeMap::from([(WALL.to_owned(), (to - from) as f64 / 1e9), ("score".to_owned(), score)]);
+            Ran { window_ns: (from, to), metrics }
+        };
+        let all = driven(&parameters, &[ran(10, 1_000_000_010, 5.0), ran(2_000_000_000, 4_000_000_000, 10.0)], true);
+        assert_eq!((all.measurement.metrics[WALL], all.measurement.metrics["score"]), (1.5, 7.5));
+        assert_eq!((all.work, all.window_ns, all.measured_s()), (2.0, (10, 4_000_000_000), 3.0));
+        let turns = all.turns.unwrap();
+        assert_eq!(turns.commands(), [(10, 1_000_000_010), (2_000_000_000, 4_000_000_000)]);
+        assert!(turns.counts.iter().all(|turn| turn.operations == 1 && turn.response_ns == turn.measured_ns));
+        assert_eq!(driven(&parameters, &[ran(1, 2, 1.0)], false).turns, None);
     }
 
     #[test]

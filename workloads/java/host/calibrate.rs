@@ -168,7 +168,8 @@ impl Guest<'_, '_> {
     /// Offers a rate (0: as fast as it goes) and sees what the guest does with it.
     fn window(&mut self, rate: f64, phases: Phases) -> Result<Seen, WorkloadError> {
         let site = WorkSite { rate_per_s: Some(rate), ..*self.site };
-        let mut schedule = Schedule { phases, start_at_ns: 0, seed: SEED, interval_ns: INTERVAL_NS, turns: None };
+        let mut schedule =
+            Schedule { phases, start_at_ns: 0, seed: SEED, interval_ns: INTERVAL_NS, turns: None, baton: None };
         self.prepared.connect(&site, &schedule)?;
         schedule.start_at_ns = monotonic_ns() + LEAD_NS;
         let from_ns = schedule.start_at_ns + phases.steady_offset_ns();

@@ -63,7 +63,8 @@ fn drive(
         steady_state: Span::from_millis(steady_ms),
         ramp_down: Span::from_millis(100),
     };
-    let schedule = Schedule { phases, start_at_ns: 0, seed: u64::MAX, interval_ns: 100_000_000, turns: None };
+    let schedule =
+        Schedule { phases, start_at_ns: 0, seed: u64::MAX, interval_ns: 100_000_000, turns: None, baton: None };
     common::drive(site, prepared, &schedule)
 }
 

@@ -59,7 +59,14 @@ impl Kv {
     fn turns(&self) -> TurnTraits {
         let under_way = u64::from(self.connections) * u64::from(self.parameters.depth);
         let gap = Span { ns: (under_way * ANSWER_NS).max(1_000_000) };
-        TurnTraits { turn: Span { ns: TURN_GAPS * gap.ns }, warm_up: Span::ZERO, gap, renewed: None, freezes: true }
+        TurnTraits {
+            turn: Span { ns: TURN_GAPS * gap.ns },
+            warm_up: Span::ZERO,
+            gap,
+            renewed: None,
+            freezes: true,
+            commands: None,
+        }
     }
 }
 

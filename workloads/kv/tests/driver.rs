@@ -153,7 +153,7 @@ fn pipelines_are_sent_in_turns_alone_and_counted_where_they_began() {
     let Some(server) = Real::start(Protocol::Redis, &[]) else { return };
     sweep(server.address, Protocol::Redis, KEYS, true).unwrap();
     let (turn, gap) = (Span::from_millis(20), Span::from_millis(2));
-    let turn_spec = TurnSpec { turn, warm_up: Span::ZERO, gap, waiting: Waiting::Idle };
+    let turn_spec = TurnSpec { turn, warm_up: Span::ZERO, gap, waiting: Waiting::Idle, commands: None };
     let open = LoadModel::Open { rate: Rate(4000.0), arrivals: Arrivals::Uniform, connections: 3 };
     for (round, (load, depth)) in [(CLOSED, 1), (CLOSED, 64), (open, 8)].into_iter().enumerate() {
         let before = server.counted();

@@ -149,6 +149,7 @@ const TURNS: TurnTraits = TurnTraits {
     gap: Span::from_millis(1),
     renewed: None,
     freezes: true,
+    commands: None,
 };
 
 impl Workload for Rr {

@@ -69,6 +69,7 @@ const TURNS: TurnTraits = TurnTraits {
     gap: Span::from_millis(25),
     renewed: None,
     freezes: false,
+    commands: None,
 };
 
 struct Social {

@@ -144,8 +144,14 @@ fn short(priming: &Priming, asked: u32, within: Span) -> Flag {
 fn window(running: &mut Running, site: &WorkSite<'_>, seconds: f64, number: u64) -> Result<SocialDone, WorkloadError> {
     let steady_state = Span::from_millis((seconds * 1e3).round() as u64);
     let phases = Phases { warm_up: Span::ZERO, ramp_up: Span::ZERO, steady_state, ramp_down: Span::ZERO };
-    let mut schedule =
-        Schedule { phases, start_at_ns: 0, seed: SEED.wrapping_add(number), interval_ns: INTERVAL_NS, turns: None };
+    let mut schedule = Schedule {
+        phases,
+        start_at_ns: 0,
+        seed: SEED.wrapping_add(number),
+        interval_ns: INTERVAL_NS,
+        turns: None,
+        baton: None,
+    };
     running.connect_with(site, &schedule, AT_ONCE)?;
     schedule.start_at_ns = monotonic_ns() + LEAD_NS;
     let (driven, done) = running.offer(site, &schedule)?;

@@ -119,7 +119,7 @@ impl Bench {
             ramp_down: Span::from_millis(100),
         };
         let turns = turns.map(|turns| common::in_turns(turns, &phases));
-        let schedule = Schedule { phases, start_at_ns: 0, seed: 7, interval_ns: 100_000_000, turns };
+        let schedule = Schedule { phases, start_at_ns: 0, seed: 7, interval_ns: 100_000_000, turns, baton: None };
         self.at(clients, |site| {
             prepared.connect(site, &schedule)?;
             let mut driven = prepared.drive(site, &schedule)?;

@@ -70,6 +70,7 @@ impl Store {
             renewed: None,
             // Transactions and connections time out.
             freezes: false,
+            commands: None,
         })
     }
 

@@ -113,7 +113,7 @@ fn schedule(steady: Duration) -> Schedule {
         steady_state: Span { ns: u64::try_from(steady.as_nanos()).unwrap() },
         ramp_down: Span::from_millis(100),
     };
-    Schedule { phases, start_at_ns: 0, seed: 5, interval_ns: 100_000_000, turns: None }
+    Schedule { phases, start_at_ns: 0, seed: 5, interval_ns: 100_000_000, turns: None, baton: None }
 }
 
 fn work_site<'a>(agent: &'a Agent, drivers: &'a [DriverSite<'a>], data: Option<&'a DataPlace>) -> WorkSite<'a> {
@@ -183,7 +183,7 @@ fn what_a_server_did_in_turns_is_counted_over_the_time_that_was_measured() {
     let data = restored(&gold, place.path(), "guest-1");
     let schedule = schedule(Duration::from_secs(1));
     let (turn, gap) = (Span::from_millis(200), Span::from_millis(20));
-    let spec = TurnSpec { turn, warm_up: Span::ZERO, gap, waiting: Waiting::Idle };
+    let spec = TurnSpec { turn, warm_up: Span::ZERO, gap, waiting: Waiting::Idle, commands: None };
     let places = (0..spec.rounds(&schedule.phases)).map(|round| round % 3).collect();
     let turns = Some(Turns { spec, arms: 3, places }.into());
     let (driven, wrong) = trial_by(&agent, &*workload, Some(&data), &Schedule { turns, ..schedule }, |_, _| {});
@@ -329,7 +329,7 @@ fn a_store_is_driven_again_and_again_and_each_time_all_orders_so_far_are_counted
     let site = work_site(&agent, &drivers, Some(&data));
     let steady_state = Span::from_millis(400);
     let phases = Phases { warm_up: Span::from_millis(100), ramp_up: Span::ZERO, steady_state, ramp_down: Span::ZERO };
-    let schedule = Schedule { phases, start_at_ns: 0, seed: 5, interval_ns: 100_000_000, turns: None };
+    let schedule = Schedule { phases, start_at_ns: 0, seed: 5, interval_ns: 100_000_000, turns: None, baton: None };
     let mut prepared = workload.prepare(&site).unwrap();
     prepared.stay();
     let mut once = |meddle: &dyn Fn()| {

@@ -117,6 +117,7 @@ impl Stream {
             gap: Span::from_millis(gap_ms),
             renewed: Some("connections and buffers"),
             freezes: true,
+            commands: None,
         }
     }
 

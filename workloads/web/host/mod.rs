@@ -98,6 +98,7 @@ const TURNS: TurnTraits = TurnTraits {
     gap: Span::from_millis(25),
     renewed: None,
     freezes: false,
+    commands: None,
 };
 
 struct Web {

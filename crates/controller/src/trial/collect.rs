@@ -1,7 +1,6 @@
 //! What was driven and what was probed, put together.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use tare_model::guest::DataPlace;
 use tare_model::metric::common;
@@ -14,7 +13,7 @@ use tare_probe::ProbeData;
 use tare_workload::Driven;
 
 use super::target::{named, source, target_name};
-use super::turns::{OwnTurns, length};
+use super::turns::length;
 use super::{Gathered, Stop, Trial, members};
 use crate::remote_guests;
 
@@ -83,10 +82,8 @@ impl Trial<'_> {
 
     /// Notes what was done in turns, and what the guests used while it was the turn of others.
     fn note_turns(&self, done: Option<TurnsDone>, probed: &ProbeData, gathered: &mut Gathered) {
-        let (Some(OwnTurns { turns, start_ns }), Some(done)) = (gathered.own_turns.clone(), done) else { return };
-        let slots = OwnTurns { turns: Arc::clone(&turns), start_ns }.slots();
-        let half = turns.spec.gap.ns / 2;
-        let all = (start_ns.saturating_sub(half), (start_ns + turns.total().ns).saturating_sub(half));
+        let (Some(taken), Some(done)) = (gathered.own_turns.take(), done) else { return };
+        let (slots, all) = (taken.slots(), taken.whole());
         let (own, others) = (length(&slots), length(&[all]).saturating_sub(length(&slots)));
         let used = (0..gathered.targets).map(|n| {
             let used = |windows: &[(u64, u64)]| {
@@ -112,7 +109,8 @@ impl Trial<'_> {
             );
             gathered.flag(flag::TURN_OVERRUN, detail);
         }
-        gathered.turns = Some(TrialTurns { start_ns, turns: turns.as_ref().clone(), done, waiting_cpus });
+        gathered.turns =
+            Some(TrialTurns { start_ns: taken.start_ns, turns: taken.turns.as_ref().clone(), done, waiting_cpus });
     }
 
     fn count_drops(&self, gathered: &mut Gathered) {

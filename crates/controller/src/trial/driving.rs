@@ -1,15 +1,16 @@
 //! Load offered to all arms of a set, or to one trial, while one probe samples the host.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tare_model::fact;
 use tare_model::sample::Source;
 use tare_model::trial::Phase;
-use tare_model::turns::{TurnSpec, Waiting};
+use tare_model::turns::{TurnSpec, TurnsDone, Waiting};
 use tare_platform::Reach;
 use tare_probe::{HostProbe, ProbeData, ProbeError};
-use tare_workload::{Driven, Schedule, WorkSite};
+use tare_workload::{Baton, Driven, Schedule, WorkSite};
 
 use super::drive::{Ready, cancel};
 use super::target::{source, target_name};
@@ -57,24 +58,47 @@ pub(super) fn together(all: &mut [Driving<'_, '_>], turns: Option<TurnSpec>) -> 
     let charged: Vec<_> = all.iter().map(|driving| thread_cpu::read(driving.gathered.measured())).collect();
     let began = Instant::now();
     let start_ns = tare_probe::now_ns() + lead(all).as_nanos() as u64;
+    let commands = turns.filter(|spec| spec.commands.is_some());
+    let baton = commands.map(|spec| Arc::new(Baton::new(start_ns, spec.gap, probe.edge_adder())));
     for (driving, schedule) in all.iter_mut().zip(&mut schedules) {
         schedule.start_at_ns = start_ns;
-        driving.gathered.own_turns = schedule.turns.clone().map(|turns| OwnTurns { turns, start_ns });
+        schedule.baton.clone_from(&baton);
+        let planned = schedule.turns.as_ref().filter(|_| baton.is_none());
+        driving.gathered.own_turns = planned.map(|turns| OwnTurns::planned(turns, start_ns));
     }
-    watch(&probe, all, start_ns);
+    if baton.is_none() {
+        watch(&probe, all, start_ns);
+    }
     let driven = in_turns(all, &schedules, turns);
     let load_s = began.elapsed().as_secs_f64();
     let probed = probe.stop().map_err(failed);
     for ((driving, inside), charged) in all.iter_mut().zip(inside).zip(charged) {
         note(driving, inside, &charged, load_s);
     }
-    let (mut driven, probed) = (driven?.into_iter(), probed?);
+    let (driven, probed) = (driven?, probed?);
+    if baton.is_some() {
+        note_commands(all, &schedules, &driven);
+    }
+    let mut driven = driven.into_iter();
     let arms = all.len();
     let of = |(arm, driving): (usize, &Driving<'_, '_>)| {
         let own = driven.by_ref().take(driving.sites.len()).collect();
         (own, members::of(&probed, arm, arms))
     };
     Ok(all.iter().enumerate().map(of).collect())
+}
+
+/// Notes when each arm ran its commands, which is known only now. Such arms have one guest each.
+fn note_commands(all: &mut [Driving<'_, '_>], schedules: &[Schedule], driven: &[Driven]) {
+    let windows = driven.iter().map(|own| own.turns.as_ref().map(TurnsDone::commands).unwrap_or_default());
+    let windows: Vec<Vec<(u64, u64)>> = windows.collect();
+    let every = || windows.iter().flatten();
+    let whole =
+        (every().map(|own| own.0).min().unwrap_or_default(), every().map(|own| own.1).max().unwrap_or_default());
+    for ((driving, schedule), own) in all.iter_mut().zip(schedules).zip(&windows) {
+        let turns = schedule.turns.clone();
+        driving.gathered.own_turns = turns.map(|turns| OwnTurns::taken(turns, own.clone(), whole));
+    }
 }
 
 /// When each is driven. All have the same seed, as they have the same load.
@@ -87,7 +111,7 @@ fn schedules(all: &[Driving<'_, '_>], turns: Option<TurnSpec>) -> Vec<Schedule> 
     let of = |driving: &Driving<'_, '_>| {
         let (trial, turns) = (driving.trial, tables.next());
         let interval_ns = trial.bench.plan.study.lab.sample_interval.ns;
-        Schedule { phases: trial.phases, start_at_ns: 0, seed: trial.seed(), interval_ns, turns }
+        Schedule { phases: trial.phases, start_at_ns: 0, seed: trial.seed(), interval_ns, turns, baton: None }
     };
     all.iter().map(of).collect()
 }
@@ -154,8 +178,9 @@ fn in_turns(
             scope.spawn(|| freezer.run(&done));
         }
         let driven = parallel::each(&halt, work.into_iter(), drive, |at| {
-            // A guest that is stopped cannot hear that it shall end.
+            // A guest that is stopped cannot hear that it shall end, nor can a thread that waits for its turn.
             done.store(true, Ordering::Relaxed);
+            schedules.iter().filter_map(|own| own.baton.as_ref()).for_each(|baton| baton.stop());
             cancel(whose[at].2);
         });
         done.store(true, Ordering::Relaxed);

@@ -26,24 +26,50 @@ pub(super) fn table(spec: TurnSpec, arms: usize, phases: &Phases, seed: u64) -> 
     places.into_iter().map(|places| Arc::new(Turns { spec, arms, places })).collect()
 }
 
-/// The turns of a trial, and when the first round begins (CLOCK_MONOTONIC, nanoseconds).
+/// The turns of a trial (moments: CLOCK_MONOTONIC, nanoseconds).
 #[derive(Debug, Clone)]
 pub(super) struct OwnTurns {
     pub(super) turns: Arc<Turns>,
+    /// Start of the first round.
     pub(super) start_ns: u64,
+    /// End of the last round, without the gap that follows.
+    end_ns: u64,
+    /// Start and end of each turn.
+    windows: Vec<(u64, u64)>,
 }
 
 impl OwnTurns {
+    /// As the table says.
+    pub(super) fn planned(turns: &Arc<Turns>, start_ns: u64) -> Self {
+        let windows = turns.windows(start_ns).collect();
+        let end_ns = (start_ns + turns.total().ns).saturating_sub(turns.spec.gap.ns);
+        Self { turns: Arc::clone(turns), start_ns, end_ns, windows }
+    }
+
+    /// Commands, as they were run, and when the first and the last of all arms were.
+    pub(super) fn taken(turns: Arc<Turns>, windows: Vec<(u64, u64)>, (start_ns, end_ns): (u64, u64)) -> Self {
+        Self { turns, start_ns, end_ns, windows }
+    }
+
+    /// All rounds, with half a gap before and after them.
+    pub(super) fn whole(&self) -> (u64, u64) {
+        let half = self.turns.spec.gap.ns / 2;
+        (self.start_ns.saturating_sub(half), self.end_ns + half)
+    }
+
     /// All of its turns, each from the middle of the gap before to the middle of the gap after it: what is read of a host's CPUs there
     /// falls into nobody's turn, and what ends in the gap belongs to the arm that began it.
     pub(super) fn slots(&self) -> Vec<(u64, u64)> {
         let half = self.turns.spec.gap.ns / 2;
-        self.turns.windows(self.start_ns).map(|(from, to)| (from.saturating_sub(half), to + half)).collect()
+        self.windows.iter().map(|&(from, to)| (from.saturating_sub(half), to + half)).collect()
     }
 
     /// The parts of its turns in which it is measured, with the gaps around them.
     pub(super) fn measured(&self, phases: &Phases) -> Vec<(u64, u64)> {
-        let TurnSpec { turn, warm_up, .. } = self.turns.spec;
+        let TurnSpec { turn, warm_up, commands, .. } = self.turns.spec;
+        if commands.is_some() {
+            return self.slots();
+        }
         let steady = (phases.steady_offset_ns(), phases.steady_offset_ns() + phases.steady_state.ns);
         let of = |(driven, (from, to)): (u64, (u64, u64))| {
             // The first part of a turn is no part of what is measured, nor is the gap before it.
@@ -146,7 +172,7 @@ mod tests {
 
     fn spec(turn: u64, warm_up: u64, gap: u64) -> TurnSpec {
         let span = |ns| Span { ns };
-        TurnSpec { turn: span(turn), warm_up: span(warm_up), gap: span(gap), waiting: Waiting::Idle }
+        TurnSpec { turn: span(turn), warm_up: span(warm_up), gap: span(gap), waiting: Waiting::Idle, commands: None }
     }
 
     #[test]
@@ -169,7 +195,7 @@ mod tests {
         let phases =
             Phases { warm_up: Span { ns: 30 }, ramp_down: Span { ns: 10 }, ..Phases::measuring(Span { ns: 40 }) };
         let arms = table(spec(20, 5, 4), 2, &phases, 1);
-        let own: Vec<_> = arms.into_iter().map(|turns| OwnTurns { turns, start_ns: 1000 }).collect();
+        let own: Vec<_> = arms.iter().map(|turns| OwnTurns::planned(turns, 1000)).collect();
         let mut all: Vec<_> = own.iter().flat_map(OwnTurns::slots).collect();
         all.sort_unstable();
         assert_eq!(all.first().map(|slot| slot.0), Some(998));
@@ -181,6 +207,7 @@ mod tests {
             let expected = [(at(1) + 10, slots[1].1), (at(2) + 5, slots[2].1), (at(3) + 5, at(3) + 10)];
             assert_eq!(arm.measured(&phases), expected);
         }
+        assert_eq!(own[0].whole(), (all[0].0, all[all.len() - 1].1));
         assert_eq!(length(&[(1, 3), (10, 20)]), 12);
     }
 }

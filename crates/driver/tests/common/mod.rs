@@ -86,7 +86,7 @@ pub fn run(spec: &DriveSpec) -> Result<DriveResult, DriverError> {
 /// Two arms that take turns of so many milliseconds, in another order in each round.
 pub fn two_arms(turn_ms: u64, gap_ms: u64, phases: &Phases) -> [Turns; 2] {
     let (turn, gap) = (Span::from_millis(turn_ms), Span::from_millis(gap_ms));
-    let spec = TurnSpec { turn, warm_up: Span::ZERO, gap, waiting: Waiting::Idle };
+    let spec = TurnSpec { turn, warm_up: Span::ZERO, gap, waiting: Waiting::Idle, commands: None };
     [0, 1].map(|arm| Turns { spec, arms: 2, places: (0..spec.rounds(phases)).map(|round| (round + arm) % 2).collect() })
 }
 

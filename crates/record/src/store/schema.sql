@@ -491,7 +491,9 @@ CREATE TABLE trial_turns (
     measured_ns  INTEGER NOT NULL,
     overran      INTEGER NOT NULL,
     -- NULL: guests have no control group.
-    waiting_cpus REAL
+    waiting_cpus REAL,
+    -- Where each turn was one command: how many an arm ran. NULL: turns had a length.
+    commands     INTEGER
 );
 
 -- One turn in each round. NULL stands for a place, or for counts, that the trial does not have.
@@ -503,5 +505,7 @@ CREATE TABLE turns (
     bytes       INTEGER,
     measured_ns INTEGER,
     response_ns INTEGER,
+    -- Where it was a command: when that began.
+    start_ns    INTEGER,
     PRIMARY KEY (trial, round)
 ) WITHOUT ROWID;

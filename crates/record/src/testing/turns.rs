@@ -31,7 +31,7 @@ pub fn pairs_plan(blocks: u32) -> Plan {
 
 const fn turn_spec() -> TurnSpec {
     let (turn, warm_up, gap) = (Span::from_millis(20), Span::from_millis(2), Span::from_millis(1));
-    TurnSpec { turn, warm_up, gap, waiting: Waiting::Idle }
+    TurnSpec { turn, warm_up, gap, waiting: Waiting::Idle, commands: None }
 }
 
 /// The same trial in turns with the other arms: its first and its last fifty turns are warm-up and ramp-down.
@@ -56,7 +56,7 @@ pub fn turns_trial(plan: &Plan, index: u32) -> TrialRecord {
     measurement.metrics.insert("operations_per_s".to_owned(), sum.operations as f64 / (sum.measured_ns as f64 / 1e9));
     let window = |round: u64| turns.windows(start_ns).nth(round as usize).unwrap();
     record.window_ns = Some((window(50).0, window(rounds - 51).1));
-    let done = TurnsDone { measured_ns: sum.measured_ns, counts, overran: 1 };
+    let done = TurnsDone { measured_ns: sum.measured_ns, counts, overran: 1, began_ns: Vec::new() };
     record.turns = Some(TrialTurns { start_ns, turns, done, waiting_cpus: Some(0.002) });
     record
 }

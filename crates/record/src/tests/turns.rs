@@ -23,12 +23,13 @@ fn turns_read_as_they_were_written() {
     assert_eq!(record.turns.as_ref().unwrap().done.counts.len(), 500);
     assert_eq!(read_back(&record), record);
     type Alter = fn(&mut tare_model::turns::TrialTurns);
-    let alterations: [Alter; 5] = [
+    let alterations: [Alter; 6] = [
         |taken| taken.waiting_cpus = None,
         |taken| taken.turns.spec.waiting = Waiting::Frozen,
         |taken| taken.done.counts.truncate(7),
         |taken| taken.done.counts.clear(),
         |taken| taken.turns.places.clear(),
+        |taken| (taken.turns.spec.commands, taken.done.began_ns) = (Some(500), (7..507).collect()),
     ];
     for alter in alterations {
         let mut record = record.clone();
@@ -84,7 +85,7 @@ fn more_turns_than_a_run_can_have_are_neither_written_nor_read() {
     drop(writer);
     let db = rusqlite::Connection::open(dir.path().join(layout::RESULTS)).unwrap();
     let more = "WITH RECURSIVE n(i) AS (SELECT 500 UNION ALL SELECT i + 1 FROM n WHERE i < 140000)
-                INSERT INTO turns SELECT 0, i, 0, NULL, NULL, NULL, NULL FROM n";
+                INSERT INTO turns SELECT 0, i, 0, NULL, NULL, NULL, NULL, NULL FROM n";
     db.execute(more, []).unwrap();
     let read = crate::store::read_trial(&db, 0).unwrap().unwrap().turns.unwrap();
     assert_eq!(read.turns.places.len(), ROUNDS_MAX as usize);

@@ -1,7 +1,7 @@
 //! `schedule` and `turns`: whether the arms of a case take turns, and how.
 
 use tare_model::merging::HostMemory;
-use tare_model::study::{Arm, CaseLoad, CaseSchedule};
+use tare_model::study::{Arm, Case, CaseLoad, CaseSchedule};
 use tare_model::traits::TurnTraits;
 use tare_model::turns::{ROUNDS_MAX, TurnSpec, Waiting};
 use tare_model::units::Span;
@@ -36,6 +36,17 @@ impl<'f> OfStudy<'f> {
         }
         let steady_state = steady_state(&file.phases);
         Self { schedule: written(&file.schedule), turns: Said::of(&file.turns), steady_state, apart: None }
+    }
+
+    /// Reports what is said of all turns and holds for none of those that are taken.
+    pub(super) fn hold_for_none(&self, cases: &[Case]) {
+        let taken: Vec<&TurnSpec> = cases.iter().filter_map(|case| case.schedule.turns()).collect();
+        if !taken.is_empty() && taken.iter().all(|spec| spec.commands.is_some()) {
+            self.turns.without_lengths("these cases");
+        }
+        if !taken.is_empty() && taken.iter().all(|spec| spec.commands.is_none()) {
+            self.turns.without_rounds("these cases");
+        }
     }
 }
 
@@ -131,7 +142,17 @@ pub(super) fn of(at: &Cursor<'_>, case: &file::Case<'_>, able: Able<'_>, load: &
     let mut of_study = all.turns.clone();
     // What is said for all cases is not meant for guests that have to be stopped.
     of_study.waiting.take_if(|waiting| busy && waiting.value == Waiting::Idle);
-    let said = Said::of(&case.turns).over(of_study);
+    let own = Said::of(&case.turns);
+    if let Some(commands) = turns.commands {
+        own.without_lengths(&format!("`{}`", at.key()));
+        let rounds = own.rounds.clone().or_else(|| of_study.rounds.clone());
+        let waiting = own.over(of_study).waiting(at.key(), turns, busy);
+        let TurnTraits { turn, warm_up, gap, .. } = *turns;
+        let commands = Some(rounds.map_or(commands, |rounds| rounds.value));
+        return CaseSchedule::Turns(TurnSpec { turn, warm_up, gap, waiting, commands });
+    }
+    own.without_rounds(&format!("`{}`", at.key()));
+    let said = own.over(of_study);
     match said.spec(at.key(), turns, busy, steady_state) {
         Some(spec) if spec.rounds_in(steady_state) > u64::from(ROUNDS_MAX / 2) => {
             let why = format!("its steady state of {steady_state} holds more turns of {} than are recorded", spec.turn);
@@ -151,8 +172,9 @@ pub(crate) fn too_short(steady_state: Span) -> String {
 #[derive(Clone)]
 struct Said<'f> {
     length: Option<Written<'f, Span>>,
-    gap: Option<Span>,
-    warm_up: Option<f64>,
+    gap: Option<Written<'f, Span>>,
+    warm_up: Option<Written<'f, f64>>,
+    rounds: Option<Written<'f, u32>>,
     waiting: Option<Written<'f, Waiting>>,
 }
 
@@ -161,8 +183,9 @@ impl<'f> Said<'f> {
         let turns = field.value.as_ref();
         Self {
             length: turns.and_then(|turns| written(&turns.length)),
-            gap: turns.and_then(|turns| turns.gap.value),
-            warm_up: turns.and_then(|turns| turns.warm_up.value),
+            gap: turns.and_then(|turns| written(&turns.gap)),
+            warm_up: turns.and_then(|turns| written(&turns.warm_up)),
+            rounds: turns.and_then(|turns| written(&turns.rounds)),
             waiting: turns.and_then(|turns| written(&turns.waiting)),
         }
     }
@@ -172,14 +195,35 @@ impl<'f> Said<'f> {
             length: self.length.or(all.length),
             gap: self.gap.or(all.gap),
             warm_up: self.warm_up.or(all.warm_up),
+            rounds: self.rounds.or(all.rounds),
             waiting: self.waiting.or(all.waiting),
+        }
+    }
+
+    /// Reports what says how long turns are that end with their commands.
+    fn without_lengths(&self, whose: &str) {
+        let lengths = [&self.length, &self.gap].map(|length| length.as_ref().map(|length| &length.at));
+        for at in lengths.into_iter().chain([self.warm_up.as_ref().map(|warm_up| &warm_up.at)]).flatten() {
+            let what =
+                format!("says how long turns are, and those of {whose} are commands, each of which ends its turn");
+            at.wrong_key(&what, "leave it out; `rounds` says how many commands an arm runs in a block");
+        }
+    }
+
+    /// Reports a number of rounds for turns that have a length.
+    fn without_rounds(&self, whose: &str) {
+        if let Some(rounds) = &self.rounds {
+            let what = format!(
+                "says how many commands an arm runs, and the turns of {whose} have a length: rounds follow from the phases"
+            );
+            rounds.at.wrong_key(&what, "leave it out; a longer `steady-state` has more rounds");
         }
     }
 
     /// The turns of a case; `None` where nothing says how long they are, and the steady state is too short for any.
     fn spec(&self, case: &str, traits: &TurnTraits, busy: bool, steady_state: Span) -> Option<TurnSpec> {
         let waiting = self.waiting(case, traits, busy);
-        let spec = TurnSpec { turn: traits.turn, warm_up: traits.warm_up, gap: traits.gap, waiting };
+        let spec = TurnSpec { turn: traits.turn, warm_up: traits.warm_up, gap: traits.gap, waiting, commands: None };
         let spec = match &self.length {
             Some(Written { value: turn, at }) => {
                 not_longer(*turn, at, case, steady_state);
@@ -188,8 +232,8 @@ impl<'f> Said<'f> {
             }
             None => spec.shortened(steady_state)?,
         };
-        let warm_up = self.warm_up.map_or(spec.warm_up, |share| part(spec.turn, share));
-        Some(TurnSpec { warm_up, gap: self.gap.unwrap_or(spec.gap), ..spec })
+        let warm_up = self.warm_up.as_ref().map_or(spec.warm_up, |share| part(spec.turn, share.value));
+        Some(TurnSpec { warm_up, gap: self.gap.as_ref().map_or(spec.gap, |gap| gap.value), ..spec })
     }
 
     /// What an arm does meanwhile. Busy guests have to be stopped.

@@ -108,6 +108,10 @@ fn turns(spec: &TurnSpec, steady_state: Span) -> String {
         Waiting::Idle => "idle",
         Waiting::Frozen => "stopped",
     };
+    if let Some(commands) = spec.commands {
+        let runs = counted(commands as usize, "round");
+        return format!("turns of one command each, {runs}, {} between two, {waiting} meanwhile", spec.gap);
+    }
     let warm_up =
         if spec.warm_up.ns > 0 { format!(" of which {} are not measured", spec.warm_up) } else { String::new() };
     let few = match spec.rounds_in(steady_state) {

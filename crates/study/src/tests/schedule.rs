@@ -44,7 +44,7 @@ fn problem(text: &str) -> (String, String) {
 #[test]
 fn turns_are_taken_as_the_workload_says_unless_the_study_or_the_case_says_otherwise() {
     let study = study_of(&text("", "2s", IDLE));
-    let own = TurnSpec { turn: ms(20), warm_up: Span::ZERO, gap: ms(1), waiting: Waiting::Idle };
+    let own = TurnSpec { turn: ms(20), warm_up: Span::ZERO, gap: ms(1), waiting: Waiting::Idle, commands: None };
     assert_eq!(turns(&study, "idle"), own);
     let study = good();
     assert_eq!(turns(&study, "idle"), TurnSpec { warm_up: ms(2), ..own });
@@ -54,6 +54,43 @@ fn turns_are_taken_as_the_workload_says_unless_the_study_or_the_case_says_otherw
     // Guests that are busy by themselves are stopped without being asked to.
     let busy = study_of(&text("", "2s", &format!("{IDLE}busy-target = true\n")));
     assert_eq!(turns(&busy, "idle").waiting, Waiting::Frozen);
+}
+
+#[test]
+fn a_command_is_a_turn_of_its_own_with_rounds_and_without_lengths() {
+    const COMMAND: &str = "[cases.command]\nworkload = \"exec\"\n";
+    let study = study_of(&text("", "20ms", COMMAND));
+    let (turn, commands) = (Span::ZERO, Some(5));
+    let own = TurnSpec { turn, warm_up: Span::ZERO, gap: ms(10), waiting: Waiting::Idle, commands };
+    assert_eq!(turns(&study, "command"), own);
+    let planned = plan(&study, &roomy(), &Fake).unwrap();
+    assert_eq!(planned.cost.measuring, ms(3 * 5 * 3 * 30), "3 blocks, 5 rounds, 3 arms, 20 ms and a gap");
+    let said = "`command`: turns of one command each, 5 rounds, 10ms between two, idle meanwhile";
+    assert!(human(&planned, &roomy()).contains(said), "{}", human(&planned, &roomy()));
+    let of =
+        |of_study: &str, of_case: &str| text("", "2s", &format!("[turns]\n{of_study}\n{IDLE}{COMMAND}{of_case}\n"));
+    let both = study_of(&of("rounds = 7\nlength = \"40ms\"", ""));
+    assert_eq!((turns(&both, "command").commands, turns(&both, "idle").commands), (Some(7), None));
+    assert_eq!((turns(&both, "command").turn, turns(&both, "idle").turn), (Span::ZERO, ms(40)));
+    assert_eq!(turns(&study_of(&of("rounds = 7", "turns = { rounds = 9 }")), "command").commands, Some(9));
+    let trials = study_of(&of("", "schedule = \"trials\""));
+    assert_eq!(why(&trials, "command"), "the study asks for it");
+    for length in ["length = \"20ms\"", "gap = \"1ms\"", "warm-up = \"10%\""] {
+        let key = length.split(' ').next().unwrap();
+        let (path, words) = problem(&of("", &format!("turns = {{ {length} }}")));
+        assert!(path == format!("cases.command.turns.{key}") && words.contains("`rounds` says"), "{path}: {words}");
+        let (path, words) = problem(&text("", "2s", &format!("[turns]\n{length}\n{COMMAND}")));
+        assert!(
+            path == format!("turns.{key}") && words.contains("those of these cases are commands"),
+            "{path}: {words}"
+        );
+    }
+    let (path, words) = problem(&of("", "[cases.other]\nworkload = \"rr\"\nturns = { rounds = 3 }"));
+    assert!(path == "cases.other.turns.rounds" && words.contains("a longer `steady-state`"), "{path}: {words}");
+    let (path, _) = problem(&text("", "2s", &format!("[turns]\nrounds = 3\n{IDLE}")));
+    assert_eq!(path, "turns.rounds");
+    let (path, words) = problem(&of("", "turns = { waiting = \"frozen\" }"));
+    assert!(path == "cases.command.turns.waiting" && words.contains("time-outs"), "{path}: {words}");
 }
 
 #[test]

@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn a_run_goes_on_as_it_began_where_there_is_room_for_that() {
         let (turn, warm_up, gap) = (Span::from_millis(20), Span::ZERO, Span::from_millis(1));
-        let spec = TurnSpec { turn, warm_up, gap, waiting: Waiting::Idle };
+        let spec = TurnSpec { turn, warm_up, gap, waiting: Waiting::Idle, commands: None };
         let all = CaseSchedule::Turns(spec);
         let two = CaseSchedule::Pairs { turns: spec, pairs: 2, why: "of three".to_owned() };
         let one = CaseSchedule::Trials { why: "of two".to_owned() };

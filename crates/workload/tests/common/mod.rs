@@ -136,7 +136,7 @@ pub fn work_site<'a>(
 
 /// The turns of one of three arms, of which the others do nothing.
 pub fn in_turns(TurnTraits { turn, warm_up, gap, .. }: TurnTraits, phases: &Phases) -> Arc<Turns> {
-    let spec = TurnSpec { turn, warm_up, gap, waiting: Waiting::Idle };
+    let spec = TurnSpec { turn, warm_up, gap, waiting: Waiting::Idle, commands: None };
     Arc::new(Turns { spec, arms: 3, places: (0..spec.rounds(phases)).map(|round| round % 3).collect() })
 }
 

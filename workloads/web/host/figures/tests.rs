@@ -108,7 +108,8 @@ fn guests_that_have_their_turns_together_have_their_rates_over_the_time_of_one()
     use tare_model::turns::{TurnCount, TurnsDone};
     let count = |operations| TurnCount { operations, measured_ns: 250_000_000, ..TurnCount::default() };
     let of = |requests: u64| {
-        let turns = TurnsDone { measured_ns: 500_000_000, counts: vec![count(requests); 2], overran: 1 };
+        let turns =
+            TurnsDone { measured_ns: 500_000_000, counts: vec![count(requests); 2], overran: 1, began_ns: Vec::new() };
         let (result, web) = driver(requests);
         of_guest(vec![(DriveResult { turns: Some(turns), ..result }, web)], 8).unwrap().0
     };

@@ -37,12 +37,12 @@ const STATEMENTS: [(&str, &str); 20] = [
     ("a trial more", "INSERT INTO trials SELECT 3, block, case_id, arm, started_at, 1, 1, 'completed', NULL, NULL, 1, 2 FROM trials LIMIT 1"),
     ("a trial with a negative number", "INSERT INTO trials SELECT -1, block, case_id, arm, started_at, 1, 1, 'failed', 'drive', '', 1, 2 FROM trials LIMIT 1"),
     ("a label of 5 MB", "UPDATE metric_specs SET label = printf('%.*c', 5000000, 'x')"),
-    ("turns of a trial that had none", "INSERT INTO trial_turns VALUES (0, 0, 2, 1, 0, 0, 'idle', 1, 0, NULL)"),
+    ("turns of a trial that had none", "INSERT INTO trial_turns VALUES (0, 0, 2, 1, 0, 0, 'idle', 1, 0, NULL, NULL)"),
     (
         "more turns than a trial may have",
-        "INSERT INTO trial_turns VALUES (0, 0, 2, 1, 0, 0, 'idle', 1, 0, NULL);
+        "INSERT INTO trial_turns VALUES (0, 0, 2, 1, 0, 0, 'idle', 1, 0, NULL, NULL);
          WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 200000)
-         INSERT INTO turns SELECT 0, i, 0, 1, 1, 1, 1 FROM n",
+         INSERT INTO turns SELECT 0, i, 0, 1, 1, 1, 1, NULL FROM n",
     ),
     ("results of another plan", "UPDATE meta SET value = 'other' WHERE key = 'plan_hash'"),
 ];
