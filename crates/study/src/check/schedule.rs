@@ -143,15 +143,9 @@ pub(super) fn of(at: &Cursor<'_>, case: &file::Case<'_>, able: Able<'_>, load: &
     // What is said for all cases is not meant for guests that have to be stopped.
     of_study.waiting.take_if(|waiting| busy && waiting.value == Waiting::Idle);
     let own = Said::of(&case.turns);
-    if let Some(commands) = turns.commands {
-        own.without_lengths(&format!("`{}`", at.key()));
-        let rounds = own.rounds.clone().or_else(|| of_study.rounds.clone());
-        let waiting = own.over(of_study).waiting(at.key(), turns, busy);
-        let TurnTraits { turn, warm_up, gap, .. } = *turns;
-        let commands = Some(rounds.map_or(commands, |rounds| rounds.value));
-        return CaseSchedule::Turns(TurnSpec { turn, warm_up, gap, waiting, commands });
+    if let Some(spec) = own.of_commands(&of_study, at.key(), turns, busy) {
+        return CaseSchedule::Turns(spec);
     }
-    own.without_rounds(&format!("`{}`", at.key()));
     let said = own.over(of_study);
     match said.spec(at.key(), turns, busy, steady_state) {
         Some(spec) if spec.rounds_in(steady_state) > u64::from(ROUNDS_MAX / 2) => {
@@ -198,6 +192,20 @@ impl<'f> Said<'f> {
             rounds: self.rounds.or(all.rounds),
             waiting: self.waiting.or(all.waiting),
         }
+    }
+
+    /// The turns of a case that are commands; `None` where turns have a length.
+    fn of_commands(&self, all: &Self, case: &str, traits: &TurnTraits, busy: bool) -> Option<TurnSpec> {
+        let Some(commands) = traits.commands else {
+            self.without_rounds(&format!("`{case}`"));
+            return None;
+        };
+        self.without_lengths(&format!("`{case}`"));
+        let said = self.clone().over(all.clone());
+        let waiting = said.waiting(case, traits, busy);
+        let commands = Some(said.rounds.map_or(commands, |rounds| rounds.value));
+        let TurnTraits { turn, warm_up, gap, .. } = *traits;
+        Some(TurnSpec { turn, warm_up, gap, waiting, commands })
     }
 
     /// Reports what says how long turns are that end with their commands.
