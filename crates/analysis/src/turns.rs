@@ -61,7 +61,13 @@ pub(crate) fn method(plan: &Plan) -> Vec<String> {
          1 % of a CPU while others had their turns."
             .to_owned()
     });
-    in_turns.into_iter().chain(plan.study.cases.iter().filter_map(in_pairs)).collect()
+    let has_commands = |case: &Case| case.schedule.turns().is_some_and(|turns| turns.commands.is_some());
+    let commands = plan.study.cases.iter().any(has_commands).then(|| {
+        "A turn that is a command is one run of it, and ends with it; the next arm's begins then. A trial's value is the mean over its runs, of the \
+         wall time as of each figure that was taken from what the command printed. All runs of a block are in the same instances."
+            .to_owned()
+    });
+    in_turns.into_iter().chain(commands).chain(plan.study.cases.iter().filter_map(in_pairs)).collect()
 }
 
 /// How a case was measured whose arms took turns in pairs, and why.

@@ -102,6 +102,7 @@ fn commands_run_in_turns_one_arm_after_the_other_and_a_value_is_the_mean_of_its_
         assert!(measured.metrics["service_demand_cpu_s"] > 0.0, "{measured:?}");
         assert!(own.waiting_cpus.is_some_and(|cpus| cpus < 0.3), "{:?}", own.waiting_cpus);
     }
+    assert!(findings(&out)["method"].to_string().contains("A turn that is a command is one run of it"));
     let report = std::fs::read_to_string(out.join("report.md")).unwrap();
     assert!(report.contains("The arms took turns of one command each in random order"), "{report}");
     expect_code(&run(&["verify", out.to_str().unwrap()]), 0);
