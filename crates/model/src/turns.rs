@@ -51,8 +51,11 @@ impl TurnSpec {
     }
 
     /// These turns, made shorter, to a quarter at most, where a steady state of this length would hold fewer than
-    /// [`Self::FEWEST_ROUNDS`]; `None` where it holds fewer even then.
+    /// [`Self::FEWEST_ROUNDS`]; `None` where it holds fewer even then. Turns that are commands stay as they are.
     pub fn shortened(&self, steady_state: Span) -> Option<Self> {
+        if self.commands.is_some() {
+            return Some(*self);
+        }
         let least = (self.turn.ns / 4).max(Self::SHORTEST.ns);
         let ns = self.turn.ns.min((steady_state.ns / Self::FEWEST_ROUNDS).max(least));
         let warm_up = u128::from(self.warm_up.ns) * u128::from(ns) / u128::from(self.turn.ns.max(1));
@@ -212,6 +215,8 @@ mod tests {
         assert_eq!(spec.shortened(ms(50)).map(|spec| spec.turn), Some(ms(5)));
         assert_eq!(spec.shortened(ms(49)), None);
         assert_eq!(TurnSpec { turn: ms(1), ..spec }.shortened(ms(9)), None, "the shortest");
+        let commands = TurnSpec { turn: Span::ZERO, commands: Some(5), ..spec };
+        assert_eq!(commands.shortened(ms(1)), Some(commands));
     }
 
     #[test]
