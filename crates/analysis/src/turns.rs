@@ -57,7 +57,7 @@ pub(crate) fn method(plan: &Plan) -> Vec<String> {
          random order. So all arms saw the same seconds of the host. A trial's value is pooled over its turns: work over the time of its own \
          turns, histograms added up. An operation belongs to the turn in which it began, with all of its time. The unit of analysis remains the \
          block: turns are no repeats, and their number makes no interval narrower. The check for a steady rate goes turn by turn. A trial \
-         is flagged where in more than 1 % of its turns operations reached into another arm's turn, and where its guests used more than \
+         is flagged where in more than 5 % of its turns operations reached into another arm's turn, and where its guests used more than \
          1 % of a CPU while others had their turns."
             .to_owned()
     });

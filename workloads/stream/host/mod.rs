@@ -260,9 +260,9 @@ mod tests {
             (turns.turn, turns.gap)
         };
         let ms = Span::from_millis;
-        assert_eq!(turns(&json!({}), 1), (ms(40), ms(4)));
-        assert_eq!(turns(&json!({"method": "write", "window": "64MiB"}), 4), (ms(60), ms(6)));
-        assert_eq!(turns(&json!({"window": "64MiB"}), 2), (ms(1320), ms(132)));
+        assert_eq!(turns(&json!({}), 1), (ms(24), ms(4)));
+        assert_eq!(turns(&json!({"method": "write", "window": "64MiB"}), 4), (ms(36), ms(6)));
+        assert_eq!(turns(&json!({"window": "64MiB"}), 2), (ms(792), ms(132)));
     }
 
     #[test]
