@@ -368,13 +368,8 @@ impl Observer for Progress {
             let most = state.most(done as usize).map_or_else(String::new, |most| format!(", at most {most}"));
             (state.about(), most)
         };
-        // As many steps as these trials, if they are the first ones.
-        let behind = steps.iter().scan(0, |sum, step| {
-            *sum += step.len();
-            (*sum <= done as usize).then_some(())
-        });
-        self.bar.set_length(steps.len() as u64);
-        self.bar.set_position(behind.count() as u64);
+        self.bar.set_length(plan.trials.len() as u64);
+        self.bar.set_position(done.into());
         let least = least.map(|least| Duration::from_secs_f64(seconds_left(&least, done as usize, around_s)));
         self.line(&began(plan, least.map(minutes), &format!("{about} {}{most}", minutes(total))));
         for deviation in &plan.deviations {
@@ -444,7 +439,6 @@ impl Observer for Progress {
 
     fn trial_ended(&self, record: &TrialRecord) {
         let planned = &record.planned;
-        let (first, arms) = self.state.borrow().step_of(planned);
         {
             let mut state = self.state.borrow_mut();
             state.trying = None;
@@ -454,9 +448,7 @@ impl Observer for Progress {
                 state.took(record.wall_s, own.map_or(record.load_s, |own| own.each_s));
             }
         }
-        if planned.index + 1 == first + arms {
-            self.bar.inc(1);
-        }
+        self.bar.inc(1);
         let what = label(planned);
         match &record.outcome {
             Outcome::Completed(measured) => {
