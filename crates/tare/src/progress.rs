@@ -657,11 +657,11 @@ mod tests {
             ..tare_study::HostFacts::default()
         };
         let plan = tare_study::plan(&study, &host, &crate::catalog::Registries).unwrap();
-        // 500 rounds of 21 ms for each arm.
-        assert_eq!(all_planned(&plan), vec![Planned { each_s: 10.5, tries: 1, at_most: 1, spared: false }; 12]);
+        // 2000 rounds of 6 ms for each arm.
+        assert_eq!(all_planned(&plan), vec![Planned { each_s: 12.0, tries: 1, at_most: 1, spared: false }; 12]);
         let progress = Progress::new(Path::new("out"));
         progress.run_began(&plan, 2);
-        assert_eq!((progress.bar.length(), progress.bar.position()), (Some(6), 1));
+        assert_eq!((progress.bar.length(), progress.bar.position()), (Some(12), 2));
         progress.trial_began(&plan.trials[4]);
         progress.phase_entered(&plan.trials[4], Phase::Prepare);
         progress.trial_began(&plan.trials[5]);
