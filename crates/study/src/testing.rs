@@ -239,7 +239,7 @@ impl Catalog for Fake {
         };
         Traits {
             turns: match workload {
-                "rr" | "stream" => Some(turns(20, 1, true)),
+                "rr" | "stream" | "cpu" => Some(turns(20, 1, true)),
                 "store" => Some(turns(200, 10, false)),
                 "exec" => Some(TurnTraits { commands: Some(5), ..turns(0, 10, false) }),
                 "web-banking" | "social" => Some(turns(500, 20, false)),

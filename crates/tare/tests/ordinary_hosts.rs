@@ -111,16 +111,16 @@ impl Ground {
     fn quickstart(&self, share: &str) {
         let before = self.snapshot();
         let said = self.host.sh(&format!(
-            "rm -rf quickstart; NO_COLOR=1 tare run {share}/studies/quickstart.toml --scale 0.25 --blocks 2 --out quickstart 2>&1 || test $? = 3"
+            "rm -rf quickstart; NO_COLOR=1 tare run {share}/studies/quickstart.toml --scale 0.5 --blocks 2 --out quickstart 2>&1 || test $? = 3"
         ));
         let here = self.folder.path().join("quickstart");
         self.host.fetch("quickstart", &here);
         let outcomes = outcomes(&here);
-        assert_eq!(outcomes.len(), 30, "{said}");
-        // A slow host may do too few operations in a trial of a second, which is then invalid.
+        assert_eq!(outcomes.len(), 24, "{said}");
+        // A slow host may do too few operations in a trial of a quarter of a second, which is then invalid.
         let completed = outcomes.iter().filter(|own| *own == "completed").count();
-        assert!(completed > 20 && !outcomes.iter().any(|own| own == "failed"), "{outcomes:?}\n{said}");
-        equal_limits(&here, 15, &[]);
+        assert!(completed > 16 && !outcomes.iter().any(|own| own == "failed"), "{outcomes:?}\n{said}");
+        equal_limits(&here, 12, &[]);
         let left: Vec<String> = self.snapshot().difference(&before).cloned().collect();
         assert!(left.is_empty(), "left behind: {left:?}");
     }
