@@ -94,17 +94,7 @@ setup_rust() {
     fi
 }
 
-# The agent is one static program. Without this target scripts/build.sh links it statically against glibc.
-setup_static_target() {
-    local target
-    target=$(uname -m)-unknown-linux-musl
-    has rustup || return 0
-    rustup target list --installed 2>/dev/null | grep -qx "$target" && return
-    say "adding the target $target"
-    rustup target add "$target" >&2 || say "$target is not available; the agent will be linked against glibc"
-}
-
-# musl for C, which the agent does not need; for another machine than this one, a compiler and musl's headers as well.
+# musl, for `tare` as a static program; for another machine than this one, a compiler and musl's headers as well.
 setup_tarball() {
     # shellcheck source=scripts/cross.sh
     . scripts/cross.sh
@@ -258,7 +248,6 @@ setup_checks() {
 # The linker, and the compiler of the SQLite that is built in.
 has cc || install_packages required build-essential
 setup_rust
-setup_static_target
 case $purpose in platforms | test | check) setup_platforms ;; esac
 case $purpose in test | check) setup_tests ;; esac
 [[ $purpose != tarball ]] || setup_tarball

@@ -18,22 +18,16 @@ built=$target_dir/$target
     use_musl
     cargo build --release --target "$target" --package tare
 )
-if [[ -z $foreign ]]; then
-    agent=$target_dir/release/tare-agent
-else
-    (
-        use_musl
-        cargo build --profile agent --target "$target" --package tare-agent
-    )
-    agent=$built/agent/tare-agent
-fi
+agent=$built/release/agent
+[[ -n $foreign ]] || agent=$target_dir/release/tare-agent
 
 # Not before: it sets the time of the last commit, upon whose change C is compiled again.
 # shellcheck source=scripts/package.sh
 . scripts/package.sh
 name=tare-$version-linux-$arch
 mkdir -p "$work/programs"
-ln -f "$built/release/tare" "$agent" "$work/programs/"
+ln -f "$built/release/tare" "$work/programs/"
+ln -f "$agent" "$work/programs/tare-agent"
 for program in "$work"/programs/*; do
     if LC_ALL=C readelf --program-headers "$program" | grep -q INTERP; then
         echo "tarball: $program asks for a dynamic loader, so it would not start on every host" >&2

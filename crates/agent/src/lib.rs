@@ -18,6 +18,7 @@ pub mod files;
 mod fstab;
 mod hold;
 pub mod init;
+pub mod program;
 mod resident;
 mod root;
 pub mod session;

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use tare_agent::{age, channel, confine, enter, exit, init, session};
+use crate::{age, channel, confine, enter, exit, init, session};
 use tare_model::guest::Seccomp;
 use tare_wire::launch::{Launch, WAITING};
 
@@ -22,7 +22,9 @@ tare-agent is started by tare inside a guest; it is not meant to be run by hand.
                               requests on standard input and output, or run a program
   tare-agent --version        print the version";
 
-fn main() -> ExitCode {
+/// Serves, enters a guest, or is the first process of one, by its arguments; gives the exit code.
+pub fn main() -> ExitCode {
+    end_when_a_thread_panics();
     // Before anything is opened, entered or started: nothing of whoever started this reaches a guest.
     tare_wire::descriptors::keep_to_ourselves();
     let arguments: Vec<String> = std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned()).collect();
@@ -42,6 +44,16 @@ fn main() -> ExitCode {
         }
         _ => complain(USAGE, exit::USAGE),
     }
+}
+
+/// A thread that panics takes the whole agent with it, so that its trial ends with a reason: without it the controller would wait for
+/// an answer that nobody gives.
+fn end_when_a_thread_panics() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        report(panic);
+        std::process::abort();
+    }));
 }
 
 fn complain(message: &str, code: u8) -> ExitCode {

@@ -128,7 +128,7 @@ pub(super) fn copy(to: &Destination, run_id: &str, place: &Place, agent: &Path) 
                     agent.display(),
                     machines.join(" or ")
                 ),
-                "Build the agent for it (`cargo build --release -p tare-agent --target ...`) and name it as `agent`",
+                "Build the agent for it (`make tarball TARGET_ARCH=...`) and name it as `agent`",
             )
         }
         Some(NO_DIRECTORY) => failed(
