@@ -15,6 +15,8 @@ root=$(dirname "$bench_dir")
 TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}
 # The program under test: release by default; DRIVER=... names another build, such as the static one that ships.
 DRIVER=${DRIVER:-$TARGET_DIR/release/examples/bench_driver}
+# An earlier build of the same program, to see whether the new one is slower: it is then one contestant more, and the one to which ratios are taken.
+BEFORE=${BEFORE:-}
 
 if [ ! -x "$DRIVER" ]; then
     echo "no $DRIVER; build it: cargo build --release -p tare-driver --example bench_driver" >&2
@@ -106,6 +108,13 @@ field() {
     sed -n "s/.*\"$1\":\([-0-9.e]*\).*/\1/p" <<<"$output"
 }
 
+# before RUN ROUND ...: the earlier build, if there is one, run by the bench's own function RUN with the arguments that follow.
+before() {
+    local run=$1
+    shift
+    [ -z "$BEFORE" ] || DRIVER=$BEFORE $run before "$@"
+}
+
 # note CONTESTANT ROUND RATE CPU_SECONDS WORK: one result; WORK is what the CPU is divided by.
 note() {
     awk -v n="$1" -v r="$2" -v rate="$3" -v cpu="$4" -v work="$5" \
@@ -114,8 +123,10 @@ note() {
 
 # summary TITLE UNIT CPU_UNIT REFERENCE: medians, ranges, and medians of the ratios within rounds.
 summary() {
-    echo "## $1 ($ROUNDS rounds of $SECONDS_EACH s, ratios to $4)"
-    awk -v unit="$2" -v cpu_unit="$3" -v reference="$4" '
+    local reference=${BEFORE:+before}
+    reference=${reference:-$4}
+    echo "## $1 ($ROUNDS rounds of $SECONDS_EACH s, ratios to $reference)"
+    awk -v unit="$2" -v cpu_unit="$3" -v reference="$reference" '
         function median(list, n,    i, j, t) {
             for (i = 2; i <= n; i++) for (j = i; j > 1 && list[j - 1] > list[j]; j--) {
                 t = list[j]; list[j] = list[j - 1]; list[j - 1] = t

@@ -40,7 +40,9 @@ for kind in "$@"; do
             if ((round % 2)); then
                 ours tare "$round" "$pin" "$kind" "$address"
                 theirs netperf "$round" "$pin" "${peer[$kind]}"
+                before ours "$round" "$pin" "$kind" "$address"
             else
+                before ours "$round" "$pin" "$kind" "$address"
                 theirs netperf "$round" "$pin" "${peer[$kind]}"
                 ours tare "$round" "$pin" "$kind" "$address"
             fi

@@ -145,9 +145,11 @@ for clients in $CLIENTS; do
         if ((round % 2)); then
             run_pgbench "pgbench_-j$clients" "$round" "$clients" "$clients"
             run_tare tare "$round" "$clients"
+            before run_tare "$round" "$clients"
             run_pgbench pgbench_-j2 "$round" "$clients" 2
         else
             run_pgbench pgbench_-j2 "$round" "$clients" 2
+            before run_tare "$round" "$clients"
             run_tare tare "$round" "$clients"
             run_pgbench "pgbench_-j$clients" "$round" "$clients" "$clients"
         fi

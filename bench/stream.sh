@@ -68,6 +68,7 @@ for placement in unpinned separate; do
             extra=()
             [ "$2" != tare-write ] || extra=(--write)
             $1 "$2" "$round" "$client" "${extra[@]}"
+            [ "$2" != tare-sendfile ] || before ours "$round" "$client"
         done
     done
     for reference in iperf3-memory netperf-memory; do

@@ -88,6 +88,7 @@ busy() { # KIND URL
             # Who goes first changes from round to round.
             ((round % 2)) && theirs wrk "$round" "$pin" "$2"
             ours tare "$round" "$pin" "$2" --bytes $bytes
+            before ours "$round" "$pin" "$2" --bytes $bytes
             ours tare-unchecked "$round" "$pin" "$2"
             ((round % 2)) || theirs wrk "$round" "$pin" "$2"
         done
