@@ -36,6 +36,33 @@ impl SplitMix64 {
     }
 }
 
+/// Orders of the numbers from 0, in pairs: one at random, then the same backwards. Over each pair every number stands before every
+/// other one once, and the places of each add up to the same: who goes first, and what drifts steadily, favours nobody.
+#[derive(Debug, Clone)]
+pub struct MirroredOrders {
+    random: SplitMix64,
+    order: Vec<usize>,
+    mirrors: bool,
+}
+
+impl MirroredOrders {
+    /// Of `count` numbers, drawn from a seed.
+    pub fn new(count: usize, seed: u64) -> Self {
+        Self { random: SplitMix64(seed), order: (0..count).collect(), mirrors: false }
+    }
+
+    /// The next order.
+    pub fn draw(&mut self) -> &[usize] {
+        if self.mirrors {
+            self.order.reverse();
+        } else {
+            self.random.shuffle(&mut self.order);
+        }
+        self.mirrors = !self.mirrors;
+        &self.order
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,6 +73,20 @@ mod tests {
         let mut random = SplitMix64(1_234_567);
         let first: Vec<u64> = (0..3).map(|_| random.draw()).collect();
         assert_eq!(first, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
+    }
+
+    #[test]
+    fn each_stands_before_each_other_one_as_often_as_behind_it() {
+        let mut orders = MirroredOrders::new(4, 3);
+        let drawn: Vec<Vec<usize>> = (0..20).map(|_| orders.draw().to_vec()).collect();
+        let place = |order: &Vec<usize>, of: usize| order.iter().position(|&number| number == of).unwrap();
+        for one in 0..4 {
+            assert_eq!(drawn.iter().map(|order| place(order, one)).sum::<usize>(), 30);
+            for other in (0..4).filter(|&other| other != one) {
+                assert_eq!(drawn.iter().filter(|order| place(order, one) < place(order, other)).count(), 10);
+            }
+        }
+        assert!(drawn.iter().collect::<std::collections::BTreeSet<_>>().len() > 6, "at random: {drawn:?}");
     }
 
     #[test]

@@ -60,6 +60,8 @@ pub struct LoadedStudy {
     pub study: Study,
     /// The file, byte for byte.
     pub source: String,
+    /// Whether each run draws a seed of its own, for nobody has named one. The study has the one that plans are shown with.
+    pub draws_seed: bool,
     /// Where the study is not the file's, a sentence each: arms and cases that were left out.
     pub reduced: Vec<String>,
 }
@@ -111,9 +113,12 @@ pub fn parse(name: &str, text: &str, catalog: &dyn Catalog) -> Result<LoadedStud
     let mut tree = node::Node::parse(text).map_err(invalid)?;
     let sink = Sink::of::<file::Study<'_>>();
     sweep::expand(&mut tree, &sink);
-    let study = check::study(&Cursor::root(&sink, &tree), catalog);
+    let root = Cursor::root(&sink, &tree);
+    let (study, draws_seed) = (check::study(&root, catalog), !root.get("seed").is_there());
     match study {
-        Some(study) if sink.is_empty() => Ok(LoadedStudy { study, source: text.to_owned(), reduced: Vec::new() }),
+        Some(study) if sink.is_empty() => {
+            Ok(LoadedStudy { study, source: text.to_owned(), draws_seed, reduced: Vec::new() })
+        }
         _ => Err(invalid(sink.into_problems(&tree, text))),
     }
 }

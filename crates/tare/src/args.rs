@@ -130,7 +130,7 @@ pub struct StudyArguments {
     /// Run this many blocks instead of the study's, a fixed number.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub blocks: Option<u32>,
-    /// Order trials by this seed instead of the study's.
+    /// Order trials by this seed. By default a run draws one, where the study names none.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub seed: Option<u64>,
     /// Leave this arm out, such as one whose runtime is missing on this host; may be given again. The report states it.

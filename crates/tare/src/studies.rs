@@ -121,7 +121,7 @@ pub fn changed(mut loaded: LoadedStudy, arguments: &StudyArguments) -> Result<Lo
         (loaded.study.blocks, loaded.study.precision) = (blocks, None);
     }
     if let Some(seed) = arguments.seed {
-        loaded.study.seed = seed;
+        (loaded.study.seed, loaded.draws_seed) = (seed, false);
     }
     Ok(loaded)
 }

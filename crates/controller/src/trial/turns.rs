@@ -7,19 +7,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tare_model::load::Phases;
-use tare_model::random::SplitMix64;
+use tare_model::random::MirroredOrders;
 use tare_model::turns::{TurnSpec, Turns};
 use tare_platform::Guest;
 
-/// The turns of so many arms through all phases: in each round every arm has one, in an order drawn from the seed.
+/// The turns of so many arms through all phases: in each round every arm has one, in an order drawn from the seed for every other round,
+/// and backwards in the next.
 pub(super) fn table(spec: TurnSpec, arms: usize, phases: &Phases, seed: u64) -> Vec<Arc<Turns>> {
-    let mut random = SplitMix64(seed);
-    let mut order: Vec<u32> = (0..).take(arms).collect();
+    let mut orders = MirroredOrders::new(arms, seed);
     let mut places: Vec<Vec<u32>> = vec![Vec::new(); arms];
     for _ in 0..spec.rounds(phases) {
-        random.shuffle(&mut order);
-        for (own, &place) in places.iter_mut().zip(&order) {
-            own.push(place);
+        for (own, &place) in places.iter_mut().zip(orders.draw()) {
+            own.push(u32::try_from(place).unwrap_or(u32::MAX));
         }
     }
     let arms = u32::try_from(arms).unwrap_or(u32::MAX);

@@ -1,6 +1,7 @@
 //! The order of trials.
 //!
-//! In each block the cases come in random order, and in each case all arms one after another in random order.
+//! In each block the cases come in random order, and in each case all arms one after another. Their order is random in every other
+//! block, and backwards in the next ([`MirroredOrders`]): each arm precedes each other one as often as it follows it.
 //! Arms of a case are neighbours in time because they are compared in pairs: what drifts slowly is then common to
 //! both and cancels, and what a trial leaves behind hits every arm equally often over the blocks.
 //!
@@ -8,25 +9,25 @@
 //! median over the others' blocks.
 
 use tare_model::plan::PlannedTrial;
-use tare_model::random::SplitMix64;
+use tare_model::random::{MirroredOrders, SplitMix64};
 use tare_model::study::{CaseLoad, Study};
 
 /// Every trial, in order. Depends on the study alone.
 pub(super) fn order(study: &Study) -> Vec<PlannedTrial> {
     let mut random = SplitMix64(study.seed);
     let mut trials = Vec::new();
-    let passes = [false, true].into_iter().flat_map(|waits| (0..study.blocks).map(move |block| (waits, block)));
-    for (waits, block) in passes {
+    for waits in [false, true] {
+        let cases = study.cases.iter().filter(|case| matches!(case.load, CaseLoad::ShareOf { .. }) == waits);
         let mut cases: Vec<_> =
-            study.cases.iter().filter(|case| matches!(case.load, CaseLoad::ShareOf { .. }) == waits).collect();
-        random.shuffle(&mut cases);
-        for case in cases {
-            let mut arms: Vec<_> = study.arms.iter().collect();
-            random.shuffle(&mut arms);
-            for arm in arms {
-                // The plan refuses a million trials and more.
-                let index = u32::try_from(trials.len()).unwrap_or(u32::MAX);
-                trials.push(PlannedTrial { index, block, case: case.id.clone(), arm: arm.id.clone() });
+            cases.map(|case| (case, MirroredOrders::new(study.arms.len(), random.draw()))).collect();
+        for block in 0..study.blocks {
+            random.shuffle(&mut cases);
+            for (case, orders) in &mut cases {
+                for arm in orders.draw().iter().filter_map(|&place| study.arms.get(place)) {
+                    // The plan refuses a million trials and more.
+                    let index = u32::try_from(trials.len()).unwrap_or(u32::MAX);
+                    trials.push(PlannedTrial { index, block, case: case.id.clone(), arm: arm.id.clone() });
+                }
             }
         }
     }

@@ -66,6 +66,25 @@ fn the_order_for_a_seed_is_pinned() {
 }
 
 #[test]
+fn each_arm_precedes_each_other_one_in_half_of_the_blocks_of_every_case() {
+    for seed in 0..20 {
+        let mut study = good();
+        (study.blocks, study.seed) = (6, seed);
+        let plan = plan(&study, &roomy(), &Fake).unwrap();
+        for (case, one, other) in study.cases.iter().flat_map(|case| {
+            let pairs = study.arms.iter().flat_map(|one| study.arms.iter().map(move |other| (one, other)));
+            pairs.filter(|(one, other)| one.id != other.id).map(move |(one, other)| (case, one, other))
+        }) {
+            let index = |block, arm: &str| {
+                plan.trials.iter().find(|t| (t.block, &*t.case, &*t.arm) == (block, &*case.id, arm)).unwrap().index
+            };
+            let first = (0..6).filter(|&block| index(block, &one.id) < index(block, &other.id)).count();
+            assert_eq!(first, 3, "seed {seed}, {}: {} before {}", case.id, one.id, other.id);
+        }
+    }
+}
+
+#[test]
 fn the_hash_is_the_studys_and_not_the_hosts() {
     let study = good();
     let here = plan(&study, &roomy(), &Fake).unwrap();

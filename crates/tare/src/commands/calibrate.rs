@@ -20,7 +20,7 @@ pub fn command(arguments: &CalibrateArguments) -> Result<Exit, Failure> {
     let loaded = studies::changed(loaded, &asked)?;
     let out = arguments.out.clone().unwrap_or_else(|| place::default_folder(study.name));
     let how = How { out: &out, resume: false, redact: true, alongside: arguments.alongside, asked: &asked };
-    let exit = run::execute(&loaded, &how)?;
+    let exit = run::execute(loaded, &how)?;
     if exit != Exit::Interrupted {
         let folder = RunFolder::open(&out).map_err(|error| Failure::new(error, Exit::Failure))?;
         let trials = folder.trials().map_err(|error| Failure::new(error, Exit::Failure))?;

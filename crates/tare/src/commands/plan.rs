@@ -28,6 +28,9 @@ pub fn command(arguments: &PlanArguments) -> Result<Exit, Failure> {
     } else {
         output::print(&tare_study::human(&plan, &host(Path::new("runs"))?))?;
         output::print(NOT_TRIED)?;
+        if loaded.draws_seed {
+            output::print(DRAWS)?;
+        }
     }
     let cannot = available::refused(&plan.study, May::Look);
     let arms = cannot.iter().map(|(arm, Refusal { reason, remedy })| {
@@ -48,6 +51,9 @@ pub fn command(arguments: &PlanArguments) -> Result<Exit, Failure> {
 /// What a plan does not find out, for it looks at a study that nobody may have read yet.
 const NOT_TRIED: &str =
     "Not tried: a plan runs no program and connects to no machine; `tare doctor STUDY` and `tare run` do";
+
+/// Said where neither study nor command line name a seed.
+const DRAWS: &str = "The order is that of one seed: each run draws a seed of its own and records it; `--seed` fixes it";
 
 /// What a plan is made for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

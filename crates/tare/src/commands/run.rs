@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tare_controller::{Cancel, ControllerError, Observer, RunEnd, RunOptions, Shipped};
 use tare_model::study::Study;
-use tare_record::RecordError;
+use tare_record::{RecordError, RunFolder};
 use tare_study::LoadedStudy;
 
 use crate::args::{RunArguments, StudyArguments};
@@ -25,7 +25,7 @@ pub fn command(arguments: &RunArguments) -> Result<Exit, Failure> {
         alongside: arguments.alongside,
         asked: &arguments.study,
     };
-    execute(&loaded, &how)
+    execute(loaded, &how)
 }
 
 /// How a study is run.
@@ -46,10 +46,14 @@ pub struct How<'a> {
 ///
 /// # Errors
 /// When the run cannot begin or go on; what was acknowledged is in the run folder.
-pub fn execute(loaded: &LoadedStudy, how: &How<'_>) -> Result<Exit, Failure> {
+pub fn execute(mut loaded: LoadedStudy, how: &How<'_>) -> Result<Exit, Failure> {
     if !how.resume {
         can_be_made(how.out)?;
     }
+    if loaded.draws_seed {
+        loaded.study.seed = seed(how);
+    }
+    let loaded = &loaded;
     // Its secrets are read here, by a run and never by a plan.
     let redactor = tare_controller::redactor(&loaded.study, how.redact);
     let source = tare_study::redacted(&loaded.source, &redactor);
@@ -85,6 +89,13 @@ pub fn execute(loaded: &LoadedStudy, how: &How<'_>) -> Result<Exit, Failure> {
     progress.finish();
     let end = ended.map_err(|error| failure(&error, &loaded.study.name))?;
     conclude(how.out, &end)
+}
+
+/// The seed of a run whose study names none: drawn, or the one that the run began with. It is short, for people will write it down. The run
+/// reports a folder that cannot be read: it reads it next.
+fn seed(how: &How<'_>) -> u64 {
+    let began = how.resume.then(|| RunFolder::open(how.out).ok()).flatten();
+    began.map_or_else(|| u64::from(rand::random::<u32>()), |folder| folder.plan().study.seed)
 }
 
 /// Which programs the study names by path; they are run on this host.
