@@ -26,8 +26,7 @@ fn main() -> Outcome<()> {
     let mut arguments = std::env::args().skip(1);
     let rounds: usize = arguments.next().map_or(Ok(21), |text| text.parse())?;
     let runtime = arguments.next().unwrap_or_else(|| "runc".into());
-    let agent = std::env::var_os("TARE_AGENT")
-        .map_or_else(|| "target/release/tare-agent".into(), PathBuf::from);
+    let agent = std::env::var_os("TARE_AGENT").map_or_else(|| "target/release/tare-agent".into(), PathBuf::from);
     if !agent.exists() {
         return Err(format!("there is no agent at {}: build it, or set TARE_AGENT", agent.display()).into());
     }
