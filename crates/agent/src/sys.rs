@@ -75,24 +75,13 @@ pub fn let_memory_merge() -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// `struct mount_attr` of mount_setattr(2).
-#[repr(C)]
-struct MountAttributes {
-    attr_set: u64,
-    attr_clr: u64,
-    propagation: u64,
-    userns_fd: u64,
-}
-
 /// Makes a mount and all mounts below it read-only.
 ///
 /// # Errors
 /// The system's.
 pub fn make_read_only(at: &Path) -> io::Result<()> {
-    const MOUNT_ATTR_RDONLY: u64 = 1;
-    const AT_RECURSIVE: libc::c_uint = 0x8000;
     let path = CString::new(at.as_os_str().as_bytes())?;
-    let attributes = MountAttributes { attr_set: MOUNT_ATTR_RDONLY, attr_clr: 0, propagation: 0, userns_fd: 0 };
+    let attributes = libc::mount_attr { attr_set: libc::MOUNT_ATTR_RDONLY, attr_clr: 0, propagation: 0, userns_fd: 0 };
     // SAFETY: `path` is a terminated string and `attributes` the structure that the call expects, of
     // the size that is passed; both outlive the call.
     let result = unsafe {
@@ -100,9 +89,9 @@ pub fn make_read_only(at: &Path) -> io::Result<()> {
             libc::SYS_mount_setattr,
             libc::AT_FDCWD,
             path.as_ptr(),
-            AT_RECURSIVE,
+            libc::AT_RECURSIVE as libc::c_uint,
             std::ptr::from_ref(&attributes),
-            size_of::<MountAttributes>(),
+            size_of::<libc::mount_attr>(),
         )
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }

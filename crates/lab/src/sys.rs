@@ -78,24 +78,11 @@ pub(crate) fn close_inherited() -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// `struct mount_attr` of mount_setattr(2).
-#[repr(C)]
-struct MountAttributes {
-    attr_set: u64,
-    attr_clr: u64,
-    propagation: u64,
-    userns_fd: u64,
-}
-
 /// Lets nothing on a mount be run, be a device or lend its owner's rights, and, if so asked, nothing be written.
 pub(crate) fn restrict_mount(mount: impl AsFd, read_only: bool) -> io::Result<()> {
-    // linux/mount.h
-    const RDONLY: u64 = 1;
-    const NOSUID: u64 = 2;
-    const NODEV: u64 = 4;
-    const NOEXEC: u64 = 8;
-    let attr_set = NOSUID | NODEV | NOEXEC | if read_only { RDONLY } else { 0 };
-    let attributes = MountAttributes { attr_set, attr_clr: 0, propagation: 0, userns_fd: 0 };
+    let writing = if read_only { libc::MOUNT_ATTR_RDONLY } else { 0 };
+    let attr_set = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_NOEXEC | writing;
+    let attributes = libc::mount_attr { attr_set, attr_clr: 0, propagation: 0, userns_fd: 0 };
     // SAFETY: the path is a terminated string, and empty: the descriptor is meant. `attributes` is the structure that the call
     // expects, of the size that is passed; both outlive the call.
     let result = unsafe {
@@ -105,7 +92,7 @@ pub(crate) fn restrict_mount(mount: impl AsFd, read_only: bool) -> io::Result<()
             c"".as_ptr(),
             libc::AT_EMPTY_PATH as libc::c_uint,
             std::ptr::from_ref(&attributes),
-            size_of::<MountAttributes>(),
+            size_of::<libc::mount_attr>(),
         )
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }

@@ -21,7 +21,13 @@ pub struct UnitError {
 }
 
 macro_rules! written_as_string {
-    ($name:ident, $schema_name:literal, $description:literal, $pattern:literal) => {
+    ($name:ident, $schema_name:literal, $description:literal, $pattern:literal, $expected:literal) => {
+        impl FromStr for $name {
+            type Err = UnitError;
+            fn from_str(text: &str) -> Result<Self, UnitError> {
+                Self::read(text.trim()).ok_or_else(|| UnitError { written: text.to_owned(), expected: $expected })
+            }
+        }
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.collect_str(self)
@@ -53,6 +59,13 @@ macro_rules! written_as_string {
     };
 }
 
+/// Prints the largest unit that divides a number exactly, so that printing loses nothing; of nothing the last.
+fn write_whole(f: &mut fmt::Formatter<'_>, number: u64, units: &[(&str, u64)], rest: &str) -> fmt::Result {
+    let divides = |(_, size): &&(&str, u64)| number != 0 && number.is_multiple_of(*size);
+    let (unit, size) = units.iter().find(divides).copied().unwrap_or((rest, 1));
+    write!(f, "{}{unit}", number / size)
+}
+
 /// A number of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ByteSize(pub u64);
@@ -61,36 +74,21 @@ written_as_string!(
     ByteSize,
     "ByteSize",
     "a size with its unit in quotes, such as \"128B\", \"64KiB\", \"3GiB\" or \"1GB\"",
-    r"^\s*[0-9]+(\.[0-9]+)?\s*([KMGTkmgt]i?)?B\s*$"
+    r"^\s*[0-9]+(\.[0-9]+)?\s*([KMGTkmgt]i?)?B\s*$",
+    "a size: write a number and its unit, such as \"128B\", \"64KiB\" or \"3GiB\""
 );
 
 impl ByteSize {
-    const EXPECTED: &str = "a size: write a number and its unit, such as \"128B\", \"64KiB\" or \"3GiB\"";
-}
-
-impl FromStr for ByteSize {
-    type Err = UnitError;
-    fn from_str(text: &str) -> Result<Self, UnitError> {
-        let refused = || UnitError { written: text.to_owned(), expected: Self::EXPECTED };
-        let trimmed = text.trim();
+    fn read(text: &str) -> Option<Self> {
         // `bytesize` takes a bare number and a bare `K`; a study does not.
-        if !trimmed.ends_with('B') || trimmed.starts_with('-') {
-            return Err(refused());
-        }
-        trimmed.parse::<bytesize::ByteSize>().map(|size| Self(size.as_u64())).map_err(|_| refused())
+        let has_unit = text.ends_with('B') && !text.starts_with('-');
+        Some(Self(text.parse::<bytesize::ByteSize>().ok().filter(|_| has_unit)?.as_u64()))
     }
 }
 
 impl fmt::Display for ByteSize {
-    /// Prints the largest unit that divides the size exactly, so that printing loses nothing.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const UNITS: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
-        for (unit, bytes) in UNITS {
-            if self.0 != 0 && self.0.is_multiple_of(bytes) {
-                return write!(f, "{}{unit}", self.0 / bytes);
-            }
-        }
-        write!(f, "{}B", self.0)
+        write_whole(f, self.0, &[("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)], "B")
     }
 }
 
@@ -105,11 +103,11 @@ written_as_string!(
     Span,
     "Span",
     "a length of time with its unit in quotes, such as \"300ms\", \"120s\" or \"5m\"",
-    r"^\s*[0-9]+(\.[0-9]+)?\s*[a-zA-Zµ]+.*$"
+    r"^\s*[0-9]+(\.[0-9]+)?\s*[a-zA-Zµ]+.*$",
+    "a length of time: write a number and its unit, such as \"300ms\", \"120s\" or \"5m\""
 );
 
 impl Span {
-    const EXPECTED: &str = "a length of time: write a number and its unit, such as \"300ms\", \"120s\" or \"5m\"";
     /// No time at all.
     pub const ZERO: Self = Self { ns: 0 };
 
@@ -141,32 +139,18 @@ impl Span {
         let ms = (self.ns as f64 * factor / 1e6).round().max(1.0);
         Self::from_millis(ms as u64)
     }
-}
 
-impl FromStr for Span {
-    type Err = UnitError;
-    fn from_str(text: &str) -> Result<Self, UnitError> {
-        let refused = || UnitError { written: text.to_owned(), expected: Self::EXPECTED };
+    fn read(text: &str) -> Option<Self> {
         // jiff takes ISO 8601 (`PT5M`) too; people who write that in a study are welcome to it.
-        let parsed: jiff::SignedDuration = text.trim().parse().map_err(|_| refused())?;
-        let ns = u64::try_from(parsed.as_nanos()).map_err(|_| refused())?;
-        Ok(Self { ns })
+        let parsed: jiff::SignedDuration = text.parse().ok()?;
+        Some(Self { ns: u64::try_from(parsed.as_nanos()).ok()? })
     }
 }
 
 impl fmt::Display for Span {
-    /// Prints the largest unit that divides the span exactly, so that printing loses nothing.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const UNITS: [(&str, u64); 3] = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
-        if self.ns == 0 {
-            return f.write_str("0s");
-        }
-        for (unit, ns) in UNITS {
-            if self.ns.is_multiple_of(ns) {
-                return write!(f, "{}{unit}", self.ns / ns);
-            }
-        }
-        write!(f, "{}ns", self.ns)
+        let rest = if self.ns == 0 { "s" } else { "ns" };
+        write_whole(f, self.ns, &[("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)], rest)
     }
 }
 
@@ -178,18 +162,13 @@ written_as_string!(
     BitRate,
     "BitRate",
     "a bit rate in quotes, such as \"100Mbit/s\" or \"1Gbit/s\"",
-    r"^\s*[0-9]+(\.[0-9]+)?\s*[kKMGT]?bit/s\s*$"
+    r"^\s*[0-9]+(\.[0-9]+)?\s*[kKMGT]?bit/s\s*$",
+    "a bit rate: write a number and its unit, such as \"100Mbit/s\" or \"1Gbit/s\""
 );
 
 impl BitRate {
-    const EXPECTED: &str = "a bit rate: write a number and its unit, such as \"100Mbit/s\" or \"1Gbit/s\"";
-}
-
-impl FromStr for BitRate {
-    type Err = UnitError;
-    fn from_str(text: &str) -> Result<Self, UnitError> {
-        let refused = || UnitError { written: text.to_owned(), expected: Self::EXPECTED };
-        let stem = text.trim().strip_suffix("bit/s").ok_or_else(refused)?.trim_end();
+    fn read(text: &str) -> Option<Self> {
+        let stem = text.strip_suffix("bit/s")?.trim_end();
         let (number, factor) = match stem.chars().next_back() {
             Some('k' | 'K') => (&stem[..stem.len() - 1], 1e3),
             Some('M') => (&stem[..stem.len() - 1], 1e6),
@@ -197,26 +176,17 @@ impl FromStr for BitRate {
             Some('T') => (&stem[..stem.len() - 1], 1e12),
             _ => (stem, 1.0),
         };
-        let value: f64 = number.trim().parse().map_err(|_| refused())?;
-        let bits = value * factor;
+        let bits = number.trim().parse::<f64>().ok()? * factor;
         // Not a number is in no range, so this refuses it too.
-        if !(1.0..=1e18).contains(&bits) {
-            return Err(refused());
-        }
-        Ok(Self(bits.round() as u64))
+        (1.0..=1e18).contains(&bits).then_some(Self(bits.round() as u64))
     }
 }
 
 impl fmt::Display for BitRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const UNITS: [(&str, u64); 4] =
-            [("T", 1_000_000_000_000), ("G", 1_000_000_000), ("M", 1_000_000), ("k", 1_000)];
-        for (prefix, bits) in UNITS {
-            if self.0 != 0 && self.0.is_multiple_of(bits) {
-                return write!(f, "{}{prefix}bit/s", self.0 / bits);
-            }
-        }
-        write!(f, "{}bit/s", self.0)
+        let units =
+            [("Tbit/s", 1_000_000_000_000), ("Gbit/s", 1_000_000_000), ("Mbit/s", 1_000_000), ("kbit/s", 1_000)];
+        write_whole(f, self.0, &units, "bit/s")
     }
 }
 
@@ -228,28 +198,20 @@ written_as_string!(
     Rate,
     "Rate",
     "a rate in quotes, such as \"1000/s\" or \"90/min\"",
-    r"^\s*[0-9]+(\.[0-9]+)?\s*/\s*(s|min)\s*$"
+    r"^\s*[0-9]+(\.[0-9]+)?\s*/\s*(s|min)\s*$",
+    "a rate: write operations and the time, such as \"1000/s\" or \"90/min\""
 );
 
 impl Rate {
-    const EXPECTED: &str = "a rate: write operations and the time, such as \"1000/s\" or \"90/min\"";
-}
-
-impl FromStr for Rate {
-    type Err = UnitError;
-    fn from_str(text: &str) -> Result<Self, UnitError> {
-        let refused = || UnitError { written: text.to_owned(), expected: Self::EXPECTED };
-        let (number, per) = text.split_once('/').ok_or_else(refused)?;
+    fn read(text: &str) -> Option<Self> {
+        let (number, per) = text.split_once('/')?;
         let seconds = match per.trim() {
             "s" => 1.0,
             "min" => 60.0,
-            _ => return Err(refused()),
+            _ => return None,
         };
-        let value: f64 = number.trim().parse().map_err(|_| refused())?;
-        if !value.is_finite() || value <= 0.0 {
-            return Err(refused());
-        }
-        Ok(Self(value / seconds))
+        let value: f64 = number.trim().parse().ok()?;
+        (value.is_finite() && value > 0.0).then_some(Self(value / seconds))
     }
 }
 

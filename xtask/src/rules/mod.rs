@@ -31,41 +31,25 @@ pub struct Rule {
     check: fn(&Tree, &House, &mut Findings),
 }
 
+const fn rule(name: &'static str, what: &'static str, check: fn(&Tree, &House, &mut Findings)) -> Rule {
+    Rule { name, what, check }
+}
+
 /// All rules, from structure to spelling.
 pub const ALL: &[Rule] = &[
-    Rule {
-        name: "dependencies",
-        what: "a crate uses only the crates that the table allows it",
-        check: dependencies::check,
-    },
-    Rule { name: "libraries", what: "the tests of all crates use the same libraries", check: libraries::check },
-    Rule { name: "platform-names", what: "no platform is named outside its own folder", check: platform_names::check },
-    Rule {
-        name: "workload-paths",
-        what: "no code reaches into a workload's folder from outside of it",
-        check: workload_paths::check,
-    },
-    Rule {
-        name: "module-circles",
-        what: "the modules of a crate use each other in one direction",
-        check: module_circles::check,
-    },
-    Rule { name: "workload-names", what: "analysis and report name no workload", check: workload_names::check },
-    Rule { name: "sizes", what: "files stay short", check: sizes::check },
-    Rule { name: "unsafe-code", what: "unsafe stands in files of its own", check: unsafe_code::check },
-    Rule {
-        name: "lints",
-        what: "the lints we rely on are on for every member, and off only in tests or for a reason",
-        check: lints::check,
-    },
-    Rule { name: "module-docs", what: "every module begins by saying what it is about", check: module_docs::check },
-    Rule {
-        name: "adr-index",
-        what: "every decision is in the index, numbered once, with a status",
-        check: adr_index::check,
-    },
-    Rule { name: "glossary", what: "words that the glossary replaces are not used", check: glossary::check },
-    Rule { name: "leftovers", what: "no unfinished work and no developer's own paths", check: leftovers::check },
+    rule("dependencies", "a crate uses only the crates that the table allows it", dependencies::check),
+    rule("libraries", "the tests of all crates use the same libraries", libraries::check),
+    rule("platform-names", "no platform is named outside its own folder", platform_names::check),
+    rule("workload-paths", "no code reaches into a workload's folder from outside of it", workload_paths::check),
+    rule("module-circles", "the modules of a crate use each other in one direction", module_circles::check),
+    rule("workload-names", "analysis and report name no workload", workload_names::check),
+    rule("sizes", "files stay short", sizes::check),
+    rule("unsafe-code", "unsafe stands in files of its own", unsafe_code::check),
+    rule("lints", "the lints we rely on are on for every member, and off only in tests or for a reason", lints::check),
+    rule("module-docs", "every module begins by saying what it is about", module_docs::check),
+    rule("adr-index", "every decision is in the index, numbered once, with a status", adr_index::check),
+    rule("glossary", "words that the glossary replaces are not used", glossary::check),
+    rule("leftovers", "no unfinished work and no developer's own paths", leftovers::check),
 ];
 
 /// What is wrong, where.
