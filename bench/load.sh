@@ -112,26 +112,18 @@ awk '
         for (i = 1; i <= n; i++) for (j = i + 1; j <= n; j++) if (v[j] + 0 < v[i] + 0) { t = v[i]; v[i] = v[j]; v[j] = t }
         return n % 2 ? v[(n + 1) / 2] : (v[n / 2] + v[n / 2 + 1]) / 2
     }
+    function show(says, unit, digits, figures, kind,    r, ours, theirs, ratio, form) {
+        for (r = 1; r <= rounds; r++) {
+            ours = ours " " figures[r, "store", kind]; theirs = theirs " " figures[r, "pgbench", kind]
+            ratio = ratio " " figures[r, "store", kind] / figures[r, "pgbench", kind]
+        }
+        form = "%." digits "f " unit
+        printf "%s: store " form ", pgbench -i " form ", ratio %.2f\n", says, median(ours), median(theirs), median(ratio)
+    }
     END {
-        split("rows tables all", kinds, " ")
-        says["rows"] = "tables, until the last row"; says["tables"] = "tables, in the time of all"; says["all"] = "all that is made, a second"
-        for (k = 1; k <= 3; k++) {
-            ours = theirs = ratio = ""
-            for (r = 1; r <= rounds; r++) {
-                ours = ours " " rate[r, "store", kinds[k]]; theirs = theirs " " rate[r, "pgbench", kinds[k]]
-                ratio = ratio " " rate[r, "store", kinds[k]] / rate[r, "pgbench", kinds[k]]
-            }
-            printf "%s: store %.1f MB/s, pgbench -i %.1f MB/s, ratio %.2f\n", \
-                says[kinds[k]], median(ours), median(theirs), median(ratio)
-        }
-        split("rows all", kinds, " ")
-        for (k = 1; k <= 2; k++) {
-            ours = theirs = ratio = ""
-            for (r = 1; r <= rounds; r++) {
-                ours = ours " " cpu[r, "store", kinds[k]]; theirs = theirs " " cpu[r, "pgbench", kinds[k]]
-                ratio = ratio " " cpu[r, "store", kinds[k]] / cpu[r, "pgbench", kinds[k]]
-            }
-            printf "server CPU, %s: store %.2f ms/MB, pgbench -i %.2f ms/MB, ratio %.2f\n", \
-                kinds[k] == "all" ? "all that is made" : "rows alone, without an index", median(ours), median(theirs), median(ratio)
-        }
+        show("tables, until the last row", "MB/s", 1, rate, "rows")
+        show("tables, in the time of all", "MB/s", 1, rate, "tables")
+        show("all that is made, a second", "MB/s", 1, rate, "all")
+        show("server CPU, rows alone, without an index", "ms/MB", 2, cpu, "rows")
+        show("server CPU, all that is made", "ms/MB", 2, cpu, "all")
     }' "$work/results"

@@ -112,24 +112,22 @@ declare -A paths=(
     [download]=files/support/downloads/00000/2-0.bin
 )
 KINDS=${KINDS:-image one check download}
+both() { # KIND WAY URL_OF_TARE URL_OF_PEER TARE_FIRST SECONDS
+    local who order="peer tare"
+    ((!$5)) || order="tare peer"
+    for who in $order; do
+        case $who in
+        tare) echo "$1 $2 tare $(offer "$tare" "$3/${paths[$1]}" "$6")" ;;
+        peer) echo "$1 $2 peer $(offer "$peer" "$4/${paths[$1]}" "$6")" ;;
+        esac
+    done
+}
 round() {
     local kind
     for kind in $KINDS; do
-        if (($1 % 2)); then
-            echo "$kind plain tare $(offer "$tare" "http://127.0.0.1:$plain/${paths[$kind]}" "$2")"
-            echo "$kind plain peer $(offer "$peer" "http://127.0.0.1:$peer_plain/${paths[$kind]}" "$2")"
-        else
-            echo "$kind plain peer $(offer "$peer" "http://127.0.0.1:$peer_plain/${paths[$kind]}" "$2")"
-            echo "$kind plain tare $(offer "$tare" "http://127.0.0.1:$plain/${paths[$kind]}" "$2")"
-        fi
+        both "$kind" plain "http://127.0.0.1:$plain" "http://127.0.0.1:$peer_plain" $(($1 % 2)) "$2"
         [[ $kind == image ]] || continue
-        if (($1 % 2)); then
-            echo "$kind TLS peer $(offer "$peer" "https://127.0.0.1:$peer_secure/${paths[$kind]}" "$2")"
-            echo "$kind TLS tare $(offer "$tare" "https://127.0.0.1:$secure/${paths[$kind]}" "$2")"
-        else
-            echo "$kind TLS tare $(offer "$tare" "https://127.0.0.1:$secure/${paths[$kind]}" "$2")"
-            echo "$kind TLS peer $(offer "$peer" "https://127.0.0.1:$peer_secure/${paths[$kind]}" "$2")"
-        fi
+        both "$kind" TLS "https://127.0.0.1:$secure" "https://127.0.0.1:$peer_secure" $((($1 + 1) % 2)) "$2"
     done
     echo "page_17k plain tare $(offer "$tare" "http://127.0.0.1:$plain/$member" "$2")"
     echo "page_17k TLS tare $(offer "$tare" "https://127.0.0.1:$secure/$member" "$2")"

@@ -24,25 +24,9 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-class FormsTest {
-    private Site site;
-
-    @BeforeEach
-    void begin() throws Exception {
-        site = new Site();
-    }
-
-    @AfterEach
-    void end() {
-        if (site != null) {
-            site.close();
-        }
-    }
-
+class FormsTest extends OnSite {
     private HttpResponse<String> send(String path, Map<String, Object> form) throws Exception {
         return site.send(site.user, path, form);
     }

@@ -9,28 +9,12 @@ import static tare.social.Site.heading;
 import java.net.http.HttpResponse;
 import java.util.List;
 import java.util.stream.IntStream;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-class PagesTest {
+class PagesTest extends OnSite {
     private static final String EVENTS = "<a href=\"/event\\?id=([0-9]+)\">";
     private static final String PEOPLE = "<a href=\"/person\\?id=([0-9]+)\">";
     private static final String IMAGES = "<img src=\"([^\"]*)\">";
-
-    private Site site;
-
-    @BeforeEach
-    void begin() throws Exception {
-        site = new Site();
-    }
-
-    @AfterEach
-    void end() {
-        if (site != null) {
-            site.close();
-        }
-    }
 
     private static List<String> numbers(int from, int to) {
         return IntStream.rangeClosed(from, to).mapToObj(Integer::toString).toList();

@@ -8,30 +8,13 @@ import java.io.OutputStream;
 import java.net.Socket;
 import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Path;
 import java.util.Arrays;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.io.TempDir;
 
-class FilesServedTest {
+class FilesServedTest extends OnSite {
     private static final String IMAGE = "/files/banking/images/login/03.gif";
     private static final String CHECK = "/files/banking/checks/" + Site.USER + "/000170-front.gif";
     private static final String DOWNLOAD = "/files/support/downloads/00000/2-0.bin";
-    @TempDir
-    static Path folder;
-    private static Site site;
-
-    @BeforeAll
-    static void begin() throws Exception {
-        site = new Site(Site.data(folder));
-    }
-
-    @AfterAll
-    static void end() throws Exception {
-        site.close();
-    }
 
     @Test
     void filesComeAsTheyLieOnTheDisk() throws Exception {

@@ -6,29 +6,11 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Path;
 import java.util.List;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.io.TempDir;
 
-class PagesServedTest {
-    @TempDir
-    static Path folder;
-    private static Site site;
-
-    @BeforeAll
-    static void begin() throws Exception {
-        site = new Site(Site.data(folder));
-    }
-
-    @AfterAll
-    static void end() throws Exception {
-        site.close();
-    }
-
+class PagesServedTest extends OnSite {
     @BeforeEach
     void well() {
         site.backend.manner = FakeBackend.Manner.WELL;
