@@ -84,7 +84,7 @@ fn main() -> Result<()> {
     let place: Vec<String> = arguments.map(|argument| argument.to_string_lossy().into_owned()).collect();
     if let [address, user, database] = place.as_slice() {
         let (user, database) = (user.clone(), database.clone());
-        let server = SqlServer { address: address.parse()?, user, password: None, database, schema: None };
+        let server = SqlServer::of(address.parse()?, &user, &database);
         record(&agent, &folder, "databases", &|link| databases::databases(link, &server))?;
     }
     Ok(())
@@ -133,12 +133,9 @@ fn facts(link: &Link) -> Result<()> {
 
 fn commands(link: &Link) -> Result<()> {
     let spec = ExecSpec {
-        user: None,
-        argv: ["sh", "-c", "echo $GREETING; echo oops >&2; exit 3"].map(str::to_owned).to_vec(),
         env: vec![("GREETING".into(), "hello".into())],
         directory: Some("/".into()),
-        timeout_ns: 10_000_000_000,
-        output_limit_bytes: 100,
+        ..ExecSpec::new(&["sh", "-c", "echo $GREETING; echo oops >&2; exit 3"], Duration::from_secs(10), 100)
     };
     ask(link, Request::Exec(spec))?;
     ask(link, Request::Cancel)?;
@@ -147,14 +144,7 @@ fn commands(link: &Link) -> Result<()> {
 
 /// A command that is left running, and memory beside it.
 fn started(link: &Link) -> Result<()> {
-    let spec = ExecSpec {
-        user: None,
-        argv: ["sh", "-c", "echo listening; exec sleep 100"].map(str::to_owned).to_vec(),
-        env: Vec::new(),
-        directory: None,
-        timeout_ns: 10_000_000_000,
-        output_limit_bytes: 100,
-    };
+    let spec = ExecSpec::new(&["sh", "-c", "echo listening; exec sleep 100"], Duration::from_secs(10), 100);
     let Reply::Started { command, .. } = ask(link, Request::Start(spec))? else { return Err("not started".into()) };
     let (promised_bytes, room_bytes) = (32 << 20, 8 << 20);
     ask(link, Request::Hold(HoldSpec { promised_bytes, room_bytes, fill: GuestMemory::FilledSame, seed: 1 }))?;
@@ -251,17 +241,7 @@ fn drive(link: &Link, server: &SocketServer, kind: &SocketDrive) -> Result<()> {
 }
 
 fn drive_spec<T: Task>(task: &T, target: SocketAddr) -> Result<DriveSpec> {
-    Ok(DriveSpec {
-        task: Packed::of(task)?,
-        targets: vec![target],
-        load: LoadModel::Closed { clients: 2, think_time: Span::ZERO },
-        phases: Phases::measuring(Span::from_millis(20)),
-        start_at_ns: 0,
-        turns: None,
-        seed: 1,
-        socket: SocketOptions::default(),
-        record: true,
-        loss_timeout_ns: 1_000_000_000,
-        interval_ns: 10_000_000,
-    })
+    let load = LoadModel::Closed { clients: 2, think_time: Span::ZERO };
+    let spec = DriveSpec::new(Packed::of(task)?, vec![target], load, Phases::measuring(Span::from_millis(20)));
+    Ok(DriveSpec { interval_ns: 10_000_000, ..spec })
 }

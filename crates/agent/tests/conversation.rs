@@ -32,12 +32,9 @@ fn open(child: &mut Child, lifetime: Duration) -> Link {
 
 fn exec(link: &Link, script: &str, timeout: Duration, limit: u64) -> Result<ExecResult, WireError> {
     let spec = ExecSpec {
-        user: None,
-        argv: vec!["sh".into(), "-c".into(), script.into()],
         env: vec![("GREETING".into(), "hello".into())],
         directory: Some("/".into()),
-        timeout_ns: timeout.as_nanos() as u64,
-        output_limit_bytes: limit,
+        ..ExecSpec::new(&["sh", "-c", script], timeout, limit)
     };
     link.call(Request::Exec(spec), TIMEOUT).map(|reply| match reply {
         Reply::Executed(result) => result,
@@ -80,14 +77,8 @@ fn a_command_that_cannot_start_says_why() {
     let mut child = spawn(&[]);
     let link = open(&mut child, TIMEOUT);
     let refuse = |argv: &[&str], directory: Option<&str>| {
-        let spec = ExecSpec {
-            user: None,
-            argv: argv.iter().map(|&word| word.to_owned()).collect(),
-            env: Vec::new(),
-            directory: directory.map(str::to_owned),
-            timeout_ns: 1_000_000_000,
-            output_limit_bytes: 10,
-        };
+        let spec =
+            ExecSpec { directory: directory.map(str::to_owned), ..ExecSpec::new(argv, Duration::from_secs(1), 10) };
         link.call(Request::Exec(spec), TIMEOUT).unwrap_err().to_string()
     };
     assert!(refuse(&["no-such-program"], None).contains("no such program"));
@@ -100,11 +91,8 @@ fn a_command_that_cannot_start_says_why() {
 fn as_nobody(argv: &[&str], directory: Option<&str>) -> ExecSpec {
     ExecSpec {
         user: Some((65_534, 65_534)),
-        argv: argv.iter().map(|&word| word.to_owned()).collect(),
-        env: Vec::new(),
         directory: directory.map(str::to_owned),
-        timeout_ns: TIMEOUT.as_nanos() as u64,
-        output_limit_bytes: 10_000,
+        ..ExecSpec::new(argv, TIMEOUT, 10_000)
     }
 }
 
@@ -456,19 +444,10 @@ fn drive_spec(link: &Link, warm_up_ms: u64, steady_ms: u64) -> DriveSpec {
     else {
         panic!("it does not serve");
     };
-    DriveSpec {
-        task: Packed::of(&SocketDrive::Rr { exchange, request_bytes: 16, response_bytes: 16, wait }).unwrap(),
-        targets: vec![address],
-        load: LoadModel::Closed { clients: 1, think_time: Span::ZERO },
-        phases: Phases { warm_up: Span::from_millis(warm_up_ms), ..Phases::measuring(Span::from_millis(steady_ms)) },
-        start_at_ns: 0,
-        turns: None,
-        seed: 1,
-        socket,
-        record: true,
-        loss_timeout_ns: 1_000_000_000,
-        interval_ns: 100_000_000,
-    }
+    let task = Packed::of(&SocketDrive::Rr { exchange, request_bytes: 16, response_bytes: 16, wait }).unwrap();
+    let load = LoadModel::Closed { clients: 1, think_time: Span::ZERO };
+    let phases = Phases { warm_up: Span::from_millis(warm_up_ms), ..Phases::measuring(Span::from_millis(steady_ms)) };
+    DriveSpec { socket, ..DriveSpec::new(task, vec![address], load, phases) }
 }
 
 fn prepare(link: &Link, spec: DriveSpec) -> u64 {

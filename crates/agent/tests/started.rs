@@ -82,14 +82,7 @@ impl Look {
 }
 
 fn script(text: &str) -> ExecSpec {
-    ExecSpec {
-        user: None,
-        argv: ["sh", "-c", text].map(str::to_owned).to_vec(),
-        env: Vec::new(),
-        directory: Some("/".into()),
-        timeout_ns: 1_000_000_000_000,
-        output_limit_bytes: 1000,
-    }
+    ExecSpec { directory: Some("/".into()), ..ExecSpec::new(&["sh", "-c", text], Duration::from_secs(1_000), 1000) }
 }
 
 /// Waits for a condition of the system's.

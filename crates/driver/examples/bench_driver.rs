@@ -189,18 +189,13 @@ fn main() -> Result<(), Box<dyn Error>> {
                 None => LoadModel::Closed { clients, think_time: Span::ZERO },
                 Some(rate) => LoadModel::Open { rate: Rate(rate), arrivals: Arrivals::Poisson, connections: clients },
             };
+            let task = Packed::of(&settings.drive_kind(direction))?;
+            let phases = Phases { warm_up: span(warm_up), ..Phases::measuring(span(seconds)) };
             let spec = DriveSpec {
-                task: Packed::of(&settings.drive_kind(direction))?,
-                targets: target.into_iter().collect(),
-                load,
-                phases: Phases { warm_up: span(warm_up), ..Phases::measuring(span(seconds)) },
-                start_at_ns: 0,
-                turns: None,
-                seed: 1,
                 socket: settings.socket(),
                 record: !no_record,
-                loss_timeout_ns: 1_000_000_000,
                 interval_ns: 1_000_000_000,
+                ..DriveSpec::new(task, target.into_iter().collect(), load, phases)
             };
             print(&drive::run(&spec, &|_| (), &AtomicBool::new(false))?)?;
         }

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use clap::{Args, Parser, Subcommand};
 use tare_driver::store::spec::{StoreCount, StoreDrive, StoreLoad, StoreSize, StoreStatements};
 use tare_driver::{drive, store};
-use tare_model::drive::{DriveResult, DriveSpec, SocketOptions};
+use tare_model::drive::{DriveResult, DriveSpec};
 use tare_model::load::{Arrivals, LoadModel, Phases};
 use tare_model::packed::Packed;
 use tare_model::sql::{SqlFailure, SqlServer};
@@ -93,11 +93,8 @@ struct Drive {
 impl Server {
     fn server(&self) -> SqlServer {
         SqlServer {
-            address: self.address,
-            user: self.user.clone(),
             password: std::env::var("PGPASSWORD").ok(),
-            database: self.database.clone(),
-            schema: None,
+            ..SqlServer::of(self.address, &self.user, &self.database)
         }
     }
 
@@ -135,37 +132,18 @@ fn spec(server: &Server, settings: &Drive) -> Result<DriveSpec, Box<dyn Error>> 
     let span = |s: f64| Span { ns: (s * 1e9) as u64 };
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?;
     let drive = StoreDrive {
-        server: server.server(),
-        size: server.size(),
         statements: if settings.functions { StoreStatements::Functions } else { StoreStatements::Prepared },
-        new_customers: 0.2,
-        searches: 3,
-        search_batch: 5,
-        line_items: 5,
-        start_jitter_ns: 0,
-        ramp_rate_per_s: 0.0,
-        connect_timeout_ns: 60_000_000_000,
-        failures_max: 10,
         new_user_from: settings.new_user_from.unwrap_or(since.as_micros() as u64),
+        ..StoreDrive::of(server.server(), server.size())
     };
     let clients = settings.clients;
     let load = match settings.rate {
         None => LoadModel::Closed { clients, think_time: span(settings.think) },
         Some(rate) => LoadModel::Open { rate: Rate(rate), arrivals: Arrivals::Poisson, connections: clients },
     };
-    Ok(DriveSpec {
-        task: Packed::of(&drive)?,
-        targets: vec![server.address],
-        load,
-        phases: Phases { warm_up: span(settings.warm_up), ..Phases::measuring(span(settings.seconds)) },
-        start_at_ns: 0,
-        turns: None,
-        seed: settings.seed,
-        socket: SocketOptions::default(),
-        record: true,
-        loss_timeout_ns: 1_000_000_000,
-        interval_ns: 500_000_000,
-    })
+    let phases = Phases { warm_up: span(settings.warm_up), ..Phases::measuring(span(settings.seconds)) };
+    let spec = DriveSpec::new(Packed::of(&drive)?, vec![server.address], load, phases);
+    Ok(DriveSpec { seed: settings.seed, interval_ns: 500_000_000, ..spec })
 }
 
 /// Resident memory of this process, kB.

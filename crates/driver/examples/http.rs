@@ -13,9 +13,9 @@ use tare_driver::web::spec::{
     Body, Embedded, FileRef, FileSet, Quality, SiteModel, SiteState, Think, TlsSpec, WebDrive,
 };
 use tare_model::Histogram;
-use tare_model::drive::{DriveResult, DriveSpec, SocketOptions};
+use tare_model::drive::{DriveResult, DriveSpec};
 use tare_model::load::{Arrivals, LoadModel, Phases};
-use tare_model::marker::{MARKER_BYTES, MARKER_EVERY, file_id, marker};
+use tare_model::marker::{file_id, marked};
 use tare_model::packed::Packed;
 use tare_model::units::{Rate, Span};
 
@@ -73,7 +73,8 @@ struct Cli {
 fn main() -> Result<(), Box<dyn Error>> {
     let cli = Cli::parse();
     if cli.print_file {
-        return Ok(stdout().write_all(&file(split(&cli.url)?.2, cli.bytes.unwrap_or(0)))?);
+        let file = file_id(split(&cli.url)?.2.as_bytes());
+        return Ok(stdout().write_all(&marked(file, cli.bytes.unwrap_or(0) as usize))?);
     }
     let spec = spec(&cli)?;
     let result = drive::run(&spec, &|_| (), &AtomicBool::new(false))?;
@@ -90,17 +91,6 @@ fn split(url: &str) -> Result<(bool, &str, &str), Box<dyn Error>> {
     };
     let (authority, path) = rest.split_at(rest.find('/').ok_or("the URL must have a path, such as /")?);
     Ok((secure, authority, path))
-}
-
-/// A file with its markers.
-fn file(path: &str, bytes: u64) -> Vec<u8> {
-    let mut content = Vec::new();
-    for block in 0..bytes.div_ceil(MARKER_EVERY) {
-        content.extend_from_slice(&marker(file_id(path.as_bytes()), block));
-        content.resize(content.len() + MARKER_EVERY as usize - MARKER_BYTES, b'.');
-    }
-    content.truncate(bytes as usize);
-    content
 }
 
 fn spec(cli: &Cli) -> Result<DriveSpec, Box<dyn Error>> {
@@ -128,24 +118,9 @@ fn spec(cli: &Cli) -> Result<DriveSpec, Box<dyn Error>> {
         Some(rate) => LoadModel::Open { rate: Rate(rate), arrivals, connections: cli.connections },
         None => LoadModel::Closed { clients, think_time: Span::ZERO },
     };
-    Ok(DriveSpec {
-        task: Packed::of(&drive)?,
-        targets: vec![target],
-        load,
-        phases: Phases {
-            warm_up: Span::ZERO,
-            ramp_up: seconds(cli.ramp),
-            steady_state: seconds(cli.duration),
-            ramp_down: Span::ZERO,
-        },
-        start_at_ns: 0,
-        turns: None,
-        seed: 1,
-        socket: SocketOptions::default(),
-        record: true,
-        loss_timeout_ns: 1_000_000,
-        interval_ns: 1_000_000_000,
-    })
+    let phases = Phases { ramp_up: seconds(cli.ramp), ..Phases::measuring(seconds(cli.duration)) };
+    let spec = DriveSpec::new(Packed::of(&drive)?, vec![target], load, phases);
+    Ok(DriveSpec { interval_ns: 1_000_000_000, ..spec })
 }
 
 /// A site of one file. A request of an open loop is a session of its own.

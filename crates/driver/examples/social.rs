@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicBool;
 use clap::{Parser, Subcommand};
 use tare_driver::social::spec::{Cycle, InstanceDone, Operation, Scale, SocialDrive, stationary};
 use tare_driver::{drive, social};
-use tare_model::drive::{DriveResult, DriveSpec, SocketOptions};
+use tare_model::drive::{DriveResult, DriveSpec};
 use tare_model::load::{LoadModel, Phases};
 use tare_model::packed::Packed;
 use tare_model::{Histogram, Span};
@@ -125,19 +125,10 @@ fn spec(cli: &Drive) -> Result<DriveSpec, tare_model::packed::PackError> {
         threads: cli.threads,
         ..drive_of(Scale::of(cli.scale))
     };
-    Ok(DriveSpec {
-        task: Packed::of(&drive)?,
-        targets: cli.target.clone(),
-        load: LoadModel::Closed { clients: cli.users, think_time: Span::ZERO },
-        phases: Phases { warm_up: seconds(cli.warm), ..Phases::measuring(seconds(cli.duration)) },
-        start_at_ns: 0,
-        turns: None,
-        seed: cli.names,
-        socket: SocketOptions::default(),
-        record: true,
-        loss_timeout_ns: 1_000_000,
-        interval_ns: 1_000_000_000,
-    })
+    let load = LoadModel::Closed { clients: cli.users, think_time: Span::ZERO };
+    let phases = Phases { warm_up: seconds(cli.warm), ..Phases::measuring(seconds(cli.duration)) };
+    let spec = DriveSpec::new(Packed::of(&drive)?, cli.target.clone(), load, phases);
+    Ok(DriveSpec { seed: cli.names, interval_ns: 1_000_000_000, ..spec })
 }
 
 fn at(times: &Histogram, q: f64, unit_ns: f64) -> f64 {

@@ -127,17 +127,6 @@ fn serve(delay_permille: u32) -> Result<serve::Server, Box<dyn Error>> {
 fn drive_spec(target: std::net::SocketAddr, phases: Phases, turns: Option<Turns>) -> Result<DriveSpec, Box<dyn Error>> {
     let kind =
         SocketDrive::Rr { exchange: Exchange::TcpRr, request_bytes: 128, response_bytes: 128, wait: Wait::Block };
-    Ok(DriveSpec {
-        task: Packed::of(&kind)?,
-        targets: vec![target],
-        load: LoadModel::Closed { clients: 1, think_time: Span::ZERO },
-        phases,
-        turns,
-        start_at_ns: 0,
-        seed: 1,
-        socket: SocketOptions::default(),
-        record: true,
-        loss_timeout_ns: 1_000_000_000,
-        interval_ns: 100_000_000,
-    })
+    let load = LoadModel::Closed { clients: 1, think_time: Span::ZERO };
+    Ok(DriveSpec { turns, ..DriveSpec::new(Packed::of(&kind)?, vec![target], load, phases) })
 }

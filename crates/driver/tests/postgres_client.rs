@@ -12,13 +12,7 @@ use tare_model::sql::{SqlServer, SqlSpec};
 const SECONDS: Duration = Duration::from_secs(20);
 
 fn server(address: SocketAddr, user: &str, password: Option<&str>) -> SqlServer {
-    SqlServer {
-        address,
-        user: user.to_owned(),
-        password: password.map(str::to_owned),
-        database: postgres::DATABASE.to_owned(),
-        schema: None,
-    }
+    SqlServer { password: password.map(str::to_owned), ..SqlServer::of(address, user, postgres::DATABASE) }
 }
 
 #[test]

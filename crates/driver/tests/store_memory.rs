@@ -6,7 +6,7 @@ mod common;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use common::{phases, postgres, spec};
-use tare_driver::store::spec::{StoreDrive, StoreLoad, StoreSize, StoreStatements};
+use tare_driver::store::spec::{StoreDrive, StoreLoad, StoreSize};
 use tare_driver::{drive, store};
 use tare_model::Span;
 use tare_model::load::LoadModel;
@@ -25,30 +25,11 @@ fn resident_kb() -> u64 {
 #[test]
 fn four_hundred_clients_that_think_cost_less_than_60_mb() {
     let Some(postgres) = postgres::start(&["max_connections=420", "shared_buffers=64MB"]) else { return };
-    let server = SqlServer {
-        address: postgres.address(),
-        user: postgres::USER.to_owned(),
-        password: None,
-        database: postgres::DATABASE.to_owned(),
-        schema: None,
-    };
+    let server = SqlServer::of(postgres.address(), postgres::USER, postgres::DATABASE);
     // Products enough that so many hardly ever want the same.
     let size = StoreSize { customers: 2_000, orders_per_month: 10, products: 9_000 };
     store::load(&StoreLoad { server: server.clone(), size, seed: 1, connections: 1 }, &AtomicBool::new(false)).unwrap();
-    let drive = StoreDrive {
-        server,
-        size,
-        statements: StoreStatements::Prepared,
-        new_customers: 0.2,
-        searches: 3,
-        search_batch: 5,
-        line_items: 5,
-        start_jitter_ns: 500_000_000,
-        ramp_rate_per_s: 400.0,
-        connect_timeout_ns: 60_000_000_000,
-        failures_max: 10,
-        new_user_from: 1,
-    };
+    let drive = StoreDrive { start_jitter_ns: 500_000_000, ramp_rate_per_s: 400.0, ..StoreDrive::of(server, size) };
     let load = LoadModel::Closed { clients: CLIENTS, think_time: Span::from_millis(1_500) };
     let spec = spec(drive, postgres.address(), load, phases(1_500, 0, 2_500, 0));
     let most = AtomicU64::new(0);

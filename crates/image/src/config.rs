@@ -77,6 +77,21 @@ pub struct GuestConfig {
 }
 
 impl GuestConfig {
+    /// A guest without a network card and further disks.
+    pub fn new(hostname: &str, run_id: &str, root: Root) -> Self {
+        Self {
+            hostname: hostname.to_owned(),
+            run_id: run_id.to_owned(),
+            root,
+            address: None,
+            card: None,
+            mtu: 1500,
+            congestion_control: None,
+            data_disks: Vec::new(),
+            iscsi: None,
+        }
+    }
+
     /// The words of the kernel's command line that say this to the agent. What the console is and how the machine
     /// ends is the platform's business.
     ///

@@ -183,6 +183,26 @@ pub struct DriveSpec {
     pub interval_ns: u64,
 }
 
+impl DriveSpec {
+    /// A driver that begins at once and takes no turns, with the seed 1, default sockets and all operations recorded. What is unanswered for
+    /// a second is lost, and an interval of the series is a tenth of one.
+    pub fn new(task: Packed, targets: Vec<SocketAddr>, load: LoadModel, phases: Phases) -> Self {
+        Self {
+            task,
+            targets,
+            load,
+            phases,
+            turns: None,
+            start_at_ns: 0,
+            seed: 1,
+            socket: SocketOptions::default(),
+            record: true,
+            loss_timeout_ns: 1_000_000_000,
+            interval_ns: 100_000_000,
+        }
+    }
+}
+
 /// Work done in one interval of a driver's run, over all connections.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct DriveInterval {

@@ -40,6 +40,16 @@ pub const fn marker(file: u64, block: u64) -> [u8; MARKER_BYTES] {
     text
 }
 
+/// A whole file with its markers, and dots between them.
+pub fn marked(file: u64, bytes: usize) -> Vec<u8> {
+    let mut content = vec![b'.'; bytes];
+    for (block, place) in (0..).zip(content.chunks_mut(MARKER_EVERY as usize)) {
+        let length = place.len().min(MARKER_BYTES);
+        place[..length].copy_from_slice(&marker(file, block)[..length]);
+    }
+    content
+}
+
 /// Hexadecimal digits.
 pub const HEX: [u8; 16] = *b"0123456789abcdef";
 
@@ -54,5 +64,6 @@ mod tests {
         assert_eq!(fnv1a(FNV_BASIS, b"foobar"), 0x8594_4171_f739_67e8);
         assert_eq!(&marker(0x0123_4567_89ab_cdef, 0xfff_ff01), b"<tare 0123456789abcdef fffff01>\n");
         assert_eq!(&marker(1, 0), b"<tare 0000000000000001 0000000>\n");
+        assert_eq!(marked(1, 4_100), [&marker(1, 0)[..], &[b'.'; 4_096 - 32], b"<tar"].concat());
     }
 }

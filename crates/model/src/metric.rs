@@ -64,6 +64,14 @@ impl MetricSpec {
         self.primary = true;
         self
     }
+
+    /// These metrics with the one of this id, or else the first, as the primary one, which comes first.
+    pub fn with_primary(mut metrics: Vec<Self>, id: &str) -> Vec<Self> {
+        let at = metrics.iter().position(|metric| metric.id == id).unwrap_or(0);
+        let chosen = metrics.remove(at).primary();
+        metrics.insert(0, chosen);
+        metrics
+    }
 }
 
 /// Metric ids that more than one crate knows. Those that tare itself adds to a workload's are the first.

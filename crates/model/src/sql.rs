@@ -22,6 +22,13 @@ pub struct SqlServer {
     pub schema: Option<String>,
 }
 
+impl SqlServer {
+    /// A server that asks this address for no password, and its own schema.
+    pub fn of(address: SocketAddr, user: &str, database: &str) -> Self {
+        Self { address, user: user.to_owned(), password: None, database: database.to_owned(), schema: None }
+    }
+}
+
 impl std::fmt::Debug for SqlServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{self}")

@@ -13,7 +13,7 @@ use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::trial::Measurement;
 use tare_platform::Platform;
 use tare_wire::{ExecSpec, Reply, Request};
-use tare_workload::{Driven, Prepared, Schedule, Traits, UnitOfWork, WorkSite, Workload, WorkloadError};
+use tare_workload::{Driven, Prepared, Schedule, Traits, WorkSite, Workload, WorkloadError};
 
 use crate::REASON;
 
@@ -72,10 +72,6 @@ impl Workload for Burning {
         vec![MetricSpec::new(BURNT, "pieces of work", Unit::OperationsPerSecond, Better::Higher).primary()]
     }
 
-    fn unit_of_work(&self) -> UnitOfWork {
-        UnitOfWork::Operation
-    }
-
     fn traits(&self, guest: &GuestSize, _: u32) -> Traits {
         Traits { repeats: true, ..Traits::of(*guest) }
     }
@@ -97,14 +93,7 @@ impl AtWork {
             "read from rest < /proc/$$/schedstat || exit 1; now=$from; while [ $((now - from)) -lt {ns} ]; do \
              i=0; while [ $i -lt 100 ]; do i=$((i+1)); done; read now rest < /proc/$$/schedstat; done"
         );
-        let spec = ExecSpec {
-            argv: ["sh", "-c", &line].map(str::to_owned).to_vec(),
-            env: Vec::new(),
-            directory: None,
-            user: None,
-            timeout_ns: u64::try_from(site.timeout.as_nanos()).unwrap_or(u64::MAX),
-            output_limit_bytes: 256,
-        };
+        let spec = ExecSpec::new(&["sh", "-c", &line], site.timeout, 256);
         match site.guest.call(Request::Exec(spec), site.timeout) {
             Ok(Reply::Executed(done)) if done.code == Some(0) => Ok(()),
             Ok(other) => Err(WorkloadError::Command(format!("{other:?}"))),

@@ -22,13 +22,11 @@ use tare_model::trial::{Flag, Measurement, Part};
 use tare_model::units::ByteSize;
 use tare_platform::{Guest, Platform, PlatformError, Site};
 use tare_wire::{Link, Reply, Request, WireError};
-use tare_workload::{
-    Calibration, Driven, GuestTraits, Prepared, Schedule, Traits, UnitOfWork, WorkSite, Workload, WorkloadError,
-};
+use tare_workload::{Calibration, Driven, GuestTraits, Prepared, Schedule, Traits, WorkSite, Workload, WorkloadError};
 
-use crate::REASON;
 use crate::forward::forward;
 use crate::platform::not_started;
+use crate::{REASON, failure};
 
 /// Memory of the host.
 pub const TOTAL: u64 = 16 << 30;
@@ -201,20 +199,9 @@ impl Registry for Crowd {
     }
 }
 
-fn failure() -> WorkloadError {
-    WorkloadError::Command(REASON.into())
-}
-
 /// Waits until the agent is asked to stop, or is gone.
 fn until_ended(agent: &Link) -> WorkloadError {
-    let spec = tare_wire::ExecSpec {
-        argv: ["sh", "-c", "sleep 600"].map(str::to_owned).to_vec(),
-        env: Vec::new(),
-        directory: None,
-        user: None,
-        timeout_ns: 700_000_000_000,
-        output_limit_bytes: 64,
-    };
+    let spec = tare_wire::ExecSpec::new(&["sh", "-c", "sleep 600"], Duration::from_secs(700), 64);
     let ended = match agent.call(Request::Exec(spec), Duration::from_secs(700)) {
         Ok(Reply::Executed(_)) => "it ran to its end".to_owned(),
         Ok(other) => format!("{other:?}"),
@@ -227,10 +214,6 @@ impl Workload for Crowd {
     fn metrics(&self) -> Vec<MetricSpec> {
         let rate = MetricSpec::new("crowd_rate", "rate", Unit::OperationsPerSecond, Better::Higher).primary();
         vec![rate, MetricSpec::new(RESPONSE, "response time", Unit::Seconds, Better::Lower)]
-    }
-
-    fn unit_of_work(&self) -> UnitOfWork {
-        UnitOfWork::Operation
     }
 
     fn traits(&self, guest: &GuestSize, _: u32) -> Traits {

@@ -23,7 +23,7 @@ use tare_model::field::FieldError;
 use tare_model::load::LoadModel;
 use tare_model::trial::Phase;
 use tare_platform::Platform;
-use tare_workload::Workload;
+use tare_workload::{Workload, WorkloadError};
 
 pub use burning::{BURNT, Burning, Burnt};
 pub use crowd::{AVAILABLE, CALIBRATED, Crowd, EACH, Mishap, RATE_OF_EACH, RESPONSE, TOTAL};
@@ -33,15 +33,19 @@ pub use several::{RATE, Seen, Several, Trouble};
 pub use skip::skipped;
 pub use tiles::{TILE_RATE, TileSight, TileWorker, Tiles};
 
+/// What failures say, so that tests can see that the reason came through.
+pub const REASON: &str = "failed on purpose";
+
+fn failure() -> WorkloadError {
+    WorkloadError::Command(REASON.into())
+}
+
 /// The shipped platforms and workloads, of which those of one arm or case fail in one phase.
 #[derive(Debug, Clone, Copy)]
 pub struct Failing {
     /// Where it fails.
     pub phase: Phase,
 }
-
-/// What failures say, so that tests can see that the reason came through.
-pub const REASON: &str = "failed on purpose";
 
 impl Registry for Failing {
     fn platform(&self, name: &str, options: &Value) -> Result<Box<dyn Platform>, FieldError> {

@@ -14,12 +14,12 @@ use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::trial::{Flag, Measurement, RequestType};
 use tare_model::{Histogram, Refusal};
 use tare_platform::{Guest, Platform, PlatformError, Site};
-use tare_workload::{Driven, Prepared, Schedule, UnitOfWork, WorkSite, Workload, WorkloadError};
+use tare_workload::{Driven, Prepared, Schedule, WorkSite, Workload, WorkloadError};
 
-use crate::REASON;
 use crate::crowd::{Crowd, RESPONSE};
 use crate::forward::forward;
 use crate::platform::not_started;
+use crate::{REASON, failure};
 
 /// Response time up to the load that is served, seconds. Beyond it, it is ten times as long, and grows with the load.
 pub const QUICK_S: f64 = 0.01;
@@ -112,17 +112,9 @@ impl Registry for Limited {
     }
 }
 
-fn failure() -> WorkloadError {
-    WorkloadError::Command(REASON.into())
-}
-
 impl Workload for Limited {
     fn metrics(&self) -> Vec<MetricSpec> {
         vec![MetricSpec::new(RESPONSE, "response time, 99th percentile", Unit::Seconds, Better::Lower).primary()]
-    }
-
-    fn unit_of_work(&self) -> UnitOfWork {
-        UnitOfWork::Operation
     }
 
     fn prepare(&self, site: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tare_controller::{Registry, Shipped};
 use tare_model::Refusal;
-use tare_model::drive::{DriveResult, DriveSpec, SocketDrive, SocketOptions};
+use tare_model::drive::{DriveResult, DriveSpec, SocketDrive};
 use tare_model::field::FieldError;
 use tare_model::guest::{DataPlace, GuestData, GuestSize, GuestSpec};
 use tare_model::load::LoadModel;
@@ -18,11 +18,11 @@ use tare_model::units::ByteSize;
 use tare_platform::{Guest, Platform, PlatformError, Site};
 use tare_wire::{ExecSpec, Link, Reply, Request, WireError};
 use tare_workload::{
-    Data, Driven, DriverSite, Prepared, Schedule, SetupSite, Traits, UnitOfWork, WorkSite, Workload, WorkloadError,
+    Data, Driven, DriverSite, Prepared, Schedule, SetupSite, Traits, WorkSite, Workload, WorkloadError,
 };
 
-use crate::REASON;
 use crate::forward::forward;
+use crate::{REASON, failure};
 
 /// What goes wrong, in the second of several guests where nothing else is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,14 +102,7 @@ pub const RATE: &str = "operations_per_s";
 
 /// Runs a line of the shell; what it printed.
 fn run(agent: &Link, line: &str, timeout: Duration) -> Result<String, String> {
-    let spec = ExecSpec {
-        argv: ["sh", "-c", line].map(str::to_owned).to_vec(),
-        env: Vec::new(),
-        directory: None,
-        user: None,
-        timeout_ns: u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX),
-        output_limit_bytes: 4096,
-    };
+    let spec = ExecSpec::new(&["sh", "-c", line], timeout, 4096);
     match agent.call(Request::Exec(spec), timeout) {
         Ok(Reply::Executed(done)) if done.code == Some(0) => Ok(String::from_utf8_lossy(&done.stdout).into_owned()),
         Ok(other) => Err(format!("`{line}`: {other:?}")),
@@ -127,17 +120,9 @@ impl Registry for Several {
     }
 }
 
-fn failure() -> WorkloadError {
-    WorkloadError::Command(REASON.into())
-}
-
 impl Workload for Several {
     fn metrics(&self) -> Vec<MetricSpec> {
         vec![MetricSpec::new(RATE, "operations", Unit::OperationsPerSecond, Better::Higher).primary()]
-    }
-
-    fn unit_of_work(&self) -> UnitOfWork {
-        UnitOfWork::Operation
     }
 
     fn traits(&self, guest: &GuestSize, _: u32) -> Traits {
@@ -219,17 +204,10 @@ impl Prepared for Running {
     fn connect(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<(), WorkloadError> {
         for driver in site.drivers {
             let spec = DriveSpec {
-                task: Packed::of(&SocketDrive::Null)?,
-                targets: Vec::new(),
-                load: site.load,
-                phases: schedule.phases,
-                start_at_ns: 0,
-                turns: None,
                 seed: schedule.seed,
-                socket: SocketOptions::default(),
                 record: false,
-                loss_timeout_ns: 0,
                 interval_ns: schedule.interval_ns,
+                ..DriveSpec::new(Packed::of(&SocketDrive::Null)?, Vec::new(), site.load, schedule.phases)
             };
             if let Reply::Prepared { drive } = ask(driver, Request::PrepareDrive(Box::new(spec)), site.timeout)? {
                 self.drives.push(drive);

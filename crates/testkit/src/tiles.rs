@@ -16,7 +16,7 @@ use tare_model::units::{ByteSize, Span};
 use tare_platform::Platform;
 use tare_wire::{ExecSpec, Reply, Request};
 use tare_workload::{
-    Data, Driven, GuestTraits, Prepared, Schedule, SetupSite, Tile, TileMember, Traits, UnitOfWork, WorkSite, Workload,
+    Data, Driven, GuestTraits, Prepared, Schedule, SetupSite, Tile, TileMember, Traits, WorkSite, Workload,
     WorkloadError,
 };
 
@@ -147,10 +147,6 @@ impl Workload for Worker {
         vec![rate, MetricSpec::new(RESPONSE, "response time", Unit::Seconds, Better::Lower)]
     }
 
-    fn unit_of_work(&self) -> UnitOfWork {
-        UnitOfWork::Operation
-    }
-
     fn traits(&self, guest: &GuestSize, _: u32) -> Traits {
         let guests = vec![GuestTraits { touches: ByteSize(EACH), ..GuestTraits::of(*guest) }];
         Traits { repeats: true, guests, ..Traits::of(*guest) }
@@ -179,14 +175,7 @@ impl Workload for Worker {
 
     fn prepare(&self, site: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {
         let path = site.data.map(|data| format!("{}/{FILE}", data.path)).unwrap_or_default();
-        let spec = ExecSpec {
-            argv: ["cat", &path].map(str::to_owned).to_vec(),
-            env: Vec::new(),
-            directory: None,
-            user: None,
-            timeout_ns: 30_000_000_000,
-            output_limit_bytes: 4096,
-        };
+        let spec = ExecSpec::new(&["cat", &path], Duration::from_secs(30), 4096);
         let found = match site.guest.call(Request::Exec(spec), site.timeout) {
             Ok(Reply::Executed(ran)) => String::from_utf8_lossy(&ran.stdout).into_owned(),
             Ok(other) => format!("{other:?}"),

@@ -8,16 +8,12 @@ use tare_workload::{
     Data, Driven, Footprint, Prepared, Schedule, SetupSite, Traits, UnitOfWork, WorkSite, Workload, WorkloadError,
 };
 
-use crate::REASON;
+use crate::{REASON, failure};
 
 /// A real workload, but for one phase.
 pub struct FailingWorkload {
     pub inner: Box<dyn Workload>,
     pub phase: Phase,
-}
-
-fn failure() -> WorkloadError {
-    WorkloadError::Command(REASON.into())
 }
 
 impl Workload for FailingWorkload {

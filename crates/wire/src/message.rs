@@ -1,6 +1,7 @@
 //! The messages themselves. Changing any of them means raising [`crate::PROTOCOL`].
 
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tare_model::drive::{BusyWork, DriveResult, DriveSpec, ServeReport};
@@ -325,6 +326,20 @@ pub struct ExecSpec {
     pub timeout_ns: u64,
     /// Of each output stream, only the last so many bytes are kept.
     pub output_limit_bytes: u64,
+}
+
+impl ExecSpec {
+    /// A command in the agent's own environment and directory, as its own user.
+    pub fn new(argv: &[impl AsRef<str>], timeout: Duration, output_limit_bytes: u64) -> Self {
+        Self {
+            argv: argv.iter().map(|word| word.as_ref().to_owned()).collect(),
+            env: Vec::new(),
+            directory: None,
+            user: None,
+            timeout_ns: u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX),
+            output_limit_bytes,
+        }
+    }
 }
 
 /// How a command ended.

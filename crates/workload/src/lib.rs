@@ -55,7 +55,9 @@ pub trait Workload: Send + Sync {
     fn metrics(&self) -> Vec<MetricSpec>;
 
     /// What service demand is counted by.
-    fn unit_of_work(&self) -> UnitOfWork;
+    fn unit_of_work(&self) -> UnitOfWork {
+        UnitOfWork::Operation
+    }
 
     /// What it can do and what it takes in guests of this size, with so many instances of the application in each, which share its load.
     /// Cheap: it is asked wherever an answer is needed.

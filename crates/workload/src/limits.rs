@@ -28,14 +28,7 @@ pub(crate) struct Allowed {
 impl Allowed {
     /// Asks an agent. What cannot be asked is no limit: load will tell.
     pub fn of(agent: &Link, timeout: Duration) -> Self {
-        let spec = ExecSpec {
-            argv: ["sh", "-c", ASK].map(str::to_owned).to_vec(),
-            env: Vec::new(),
-            directory: Some("/".to_owned()),
-            user: None,
-            timeout_ns: u64::try_from(ASKING.as_nanos()).unwrap_or(u64::MAX),
-            output_limit_bytes: 1024,
-        };
+        let spec = ExecSpec { directory: Some("/".to_owned()), ..ExecSpec::new(&["sh", "-c", ASK], ASKING, 1024) };
         match agent.call(Request::Exec(spec), timeout + ASKING) {
             Ok(Reply::Executed(ran)) => Self::read(&String::from_utf8_lossy(&ran.stdout)),
             _ => Self::default(),

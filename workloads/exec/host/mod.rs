@@ -24,7 +24,7 @@ use tare_wire::{ExecResult, ExecSpec, Reply, Request, WireError};
 use crate::clock::monotonic_ns;
 use crate::entry::{Entry, normalise, read, schema};
 use crate::secret;
-use crate::{Baton, Driven, Prepared, Schedule, Traits, UnitOfWork, WorkSite, Workload, WorkloadError};
+use crate::{Baton, Driven, Prepared, Schedule, Traits, WorkSite, Workload, WorkloadError};
 use metric::{Extractor, MetricParameters};
 
 /// The registry's line.
@@ -146,14 +146,7 @@ impl Workload for Exec {
     fn metrics(&self) -> Vec<MetricSpec> {
         let mut metrics = vec![MetricSpec::new(WALL, "wall time of the command", Unit::Seconds, Better::Lower)];
         metrics.extend(self.parameters.metrics.iter().map(|(id, metric)| metric.spec(id)));
-        let primary = metrics.iter().position(|metric| metric.id == self.verdict()).unwrap_or(0);
-        let chosen = metrics.remove(primary).primary();
-        metrics.insert(0, chosen);
-        metrics
-    }
-
-    fn unit_of_work(&self) -> UnitOfWork {
-        UnitOfWork::Operation
+        MetricSpec::with_primary(metrics, self.verdict())
     }
 
     fn traits(&self, guest: &GuestSize, _: u32) -> Traits {

@@ -21,8 +21,8 @@ use tare_model::{ByteSize, Span};
 
 use crate::entry::{Entry, filled, schema};
 use crate::{
-    Calibration, Data, Driven, Failure, Footprint, GuestTraits, Prepared, SetupSite, Traits, UnitOfWork, WorkSite,
-    Workload, WorkloadError,
+    Calibration, Data, Driven, Failure, Footprint, GuestTraits, Prepared, SetupSite, Traits, WorkSite, Workload,
+    WorkloadError,
 };
 use bundle::BUNDLE;
 use parameters::{Parameters, checked, with_load};
@@ -61,10 +61,6 @@ impl Java {
 impl Workload for Java {
     fn metrics(&self) -> Vec<MetricSpec> {
         figures::specs()
-    }
-
-    fn unit_of_work(&self) -> UnitOfWork {
-        UnitOfWork::Operation
     }
 
     fn traits(&self, guest: &GuestSize, _: u32) -> Traits {

@@ -20,7 +20,7 @@ use tare_model::{Refusal, Span};
 
 use crate::entry::{Entry, filled, schema};
 use crate::limits::Allowed;
-use crate::{Data, Driven, Failure, Prepared, SetupSite, Traits, UnitOfWork, WorkSite, Workload, WorkloadError};
+use crate::{Data, Driven, Failure, Prepared, SetupSite, Traits, WorkSite, Workload, WorkloadError};
 use parameters::{Parameters, VerdictOn, checked};
 use running::Running;
 
@@ -73,10 +73,6 @@ impl Kv {
 impl Workload for Kv {
     fn metrics(&self) -> Vec<MetricSpec> {
         figures::specs(self.verdict)
-    }
-
-    fn unit_of_work(&self) -> UnitOfWork {
-        UnitOfWork::Operation
     }
 
     fn traits(&self, guest: &GuestSize, _: u32) -> Traits {

@@ -6,7 +6,6 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tare_model::Span;
-use tare_model::drive::SocketOptions;
 use tare_model::load::{Arrivals, Phases};
 use tare_model::packed::Packed;
 use tare_model::turns::{TurnSpec, Turns, Waiting};
@@ -94,24 +93,9 @@ fn task(protocol: Protocol, depth: u32) -> KvDrive {
 }
 
 fn spec_of(target: SocketAddr, task: &KvDrive, load: LoadModel, steady_state: Span) -> DriveSpec {
-    DriveSpec {
-        task: Packed::of(task).unwrap(),
-        targets: vec![target],
-        load,
-        phases: Phases {
-            warm_up: Span::from_millis(50),
-            ramp_up: Span::ZERO,
-            steady_state,
-            ramp_down: Span::from_millis(20),
-        },
-        start_at_ns: 0,
-        turns: None,
-        seed: 11,
-        socket: SocketOptions::default(),
-        record: true,
-        loss_timeout_ns: 0,
-        interval_ns: 100_000_000,
-    }
+    let (warm_up, ramp_down) = (Span::from_millis(50), Span::from_millis(20));
+    let phases = Phases { warm_up, ramp_down, ..Phases::measuring(steady_state) };
+    DriveSpec { seed: 11, ..DriveSpec::new(Packed::of(task).unwrap(), vec![target], load, phases) }
 }
 
 fn driven(target: SocketAddr, task: &KvDrive, load: LoadModel) -> Result<(DriveResult, KvDone), DriverError> {
@@ -229,11 +213,28 @@ fn a_server_without_room_refuses_by_its_own_words_and_one_that_drops_keys_misses
     assert!(done.all.misses > 0 && done.wrong == 0, "{done:?}");
 }
 
-/// What a server of ours does with the n-th GET.
-type Lie = fn(u64, &mut Vec<u8>, &HashMap<Vec<u8>, Vec<u8>>);
+/// All keys of a server, and their values.
+type Values = HashMap<Vec<u8>, Vec<u8>>;
+
+/// What it does with its answer, whichever it is.
+type LieOfAny = fn(&mut Vec<u8>, &Values);
+
+/// What a server of ours does with its answer to the n-th GET of a connection.
+trait Lie: Fn(u64, &mut Vec<u8>, &Values) + Copy + Send + 'static {}
+
+impl<F: Fn(u64, &mut Vec<u8>, &Values) + Copy + Send + 'static> Lie for F {}
+
+/// The same with every GET after those of the sweep that fills it.
+fn once_filled(lie: LieOfAny) -> impl Lie {
+    move |n, answer: &mut Vec<u8>, values: &Values| {
+        if n > 20 {
+            lie(answer, values);
+        }
+    }
+}
 
 /// A server that speaks RESP a few bytes at a time, and lies as it is asked to. It ends with the test.
-fn liar(lie: Lie) -> SocketAddr {
+fn liar(lie: impl Lie) -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -246,7 +247,7 @@ fn liar(lie: Lie) -> SocketAddr {
     address
 }
 
-fn serve(mut stream: TcpStream, values: &std::sync::Mutex<HashMap<Vec<u8>, Vec<u8>>>, lie: Lie) -> Option<()> {
+fn serve(mut stream: TcpStream, values: &std::sync::Mutex<Values>, lie: impl Lie) -> Option<()> {
     stream.set_nodelay(true).ok()?;
     let mut from = BufReader::new(stream.try_clone().ok()?);
     let mut gets = 0;
@@ -290,7 +291,7 @@ fn serve(mut stream: TcpStream, values: &std::sync::Mutex<HashMap<Vec<u8>, Vec<u
 }
 
 /// What the driver says of a server that holds all keys and lies when it is asked.
-fn lied(lie: Lie) -> (DriveResult, KvDone) {
+fn lied(lie: impl Lie) -> (DriveResult, KvDone) {
     let address = liar(lie);
     let keys = Keys { count: 20, value_bytes: (40, 60), ..KEYS };
     let task = KvDrive { keys, popularity: Popularity::Uniform, ..task(Protocol::Redis, 2) };
@@ -301,67 +302,35 @@ fn lied(lie: Lie) -> (DriveResult, KvDone) {
 
 #[test]
 fn a_server_that_is_slow_to_send_is_understood() {
-    let (result, done) = lied(|_, _, _| {});
+    let (result, done) = lied(once_filled(|_, _| {}));
     assert!(done.wrong == 0 && done.all.gets > 10 && result.errors.is_empty(), "{done:?} {:?}", result.errors);
 }
 
 #[test]
 fn wrong_answers_are_seen_whatever_is_wrong_with_them() {
-    let lies: [(Lie, &str); 6] = [
+    let lies: [(LieOfAny, &str); 6] = [
         (
-            |n, answer, values| {
-                if n > 20 {
-                    let value =
-                        values.values().find(|value| !answer.windows(value.len()).any(|part| part == *value)).unwrap();
-                    *answer = [format!("${}\r\n", value.len()).as_bytes(), value, b"\r\n"].concat();
-                }
+            |answer, values| {
+                let is_other = |value: &&Vec<u8>| !answer.windows(value.len()).any(|part| part == *value);
+                let value = values.values().find(is_other).unwrap();
+                *answer = [format!("${}\r\n", value.len()).as_bytes(), value, b"\r\n"].concat();
             },
             "no value of this key",
         ),
+        (|answer, _| answer[20] ^= 1, "no value of this key"),
+        (|answer, _| *answer = b"$9999999\r\n".to_vec(), "no size it can have"),
+        (|answer, _| *answer = b"+OK\r\n".to_vec(), "no answer to what was asked"),
+        (|answer, _| *answer = vec![b'x'; 5000], "a line without its end"),
         (
-            |n, answer, _| {
-                if n > 20 {
-                    answer[20] ^= 1
-                }
-            },
-            "no value of this key",
-        ),
-        (
-            |n, answer, _| {
-                if n > 20 {
-                    *answer = b"$9999999\r\n".to_vec()
-                }
-            },
-            "no size it can have",
-        ),
-        (
-            |n, answer, _| {
-                if n > 20 {
-                    *answer = b"+OK\r\n".to_vec()
-                }
-            },
-            "no answer to what was asked",
-        ),
-        (
-            |n, answer, _| {
-                if n > 20 {
-                    *answer = vec![b'x'; 5000]
-                }
-            },
-            "a line without its end",
-        ),
-        (
-            |n, answer, _| {
-                if n > 20 {
-                    answer.pop();
-                    answer.extend_from_slice(b"xx");
-                }
+            |answer, _| {
+                answer.pop();
+                answer.extend_from_slice(b"xx");
             },
             "does not end where it should",
         ),
     ];
     for (lie, words) in lies {
-        let (_, done) = lied(lie);
+        let (_, done) = lied(once_filled(lie));
         assert!(done.wrong > 0 && done.first_wrong.contains(words), "{words}: {done:?}");
     }
 }
@@ -369,8 +338,8 @@ fn wrong_answers_are_seen_whatever_is_wrong_with_them() {
 #[test]
 fn a_lost_set_is_seen_by_the_client_that_wrote_it() {
     // The first value of each key that was ever read is given for ever.
-    static FIRST: std::sync::Mutex<Option<HashMap<Vec<u8>, Vec<u8>>>> = std::sync::Mutex::new(None);
-    let (_, done) = lied(|n, answer, values| {
+    static FIRST: std::sync::Mutex<Option<Values>> = std::sync::Mutex::new(None);
+    let (_, done) = lied(|n, answer: &mut Vec<u8>, values: &Values| {
         let mut first = FIRST.lock().unwrap();
         let loaded = first.get_or_insert_with(|| values.clone());
         if n > 20 || values.len() < 20 {
@@ -385,15 +354,11 @@ fn a_lost_set_is_seen_by_the_client_that_wrote_it() {
 
 #[test]
 fn misses_refusals_and_silence_are_counted_as_what_they_are() {
-    let (_, done) = lied(|n, answer, _| {
-        if n > 20 {
-            *answer = b"$-1\r\n".to_vec()
-        }
-    });
+    let (_, done) = lied(once_filled(|answer, _| *answer = b"$-1\r\n".to_vec()));
     assert!(done.all.misses > 0 && done.wrong == 0, "{done:?}");
-    let (result, done) = lied(|n, answer, _| {
+    let (result, done) = lied(|n, answer: &mut Vec<u8>, _: &Values| {
         if n > 20 {
-            *answer = format!("-ERR {n} no\r\n").into_bytes()
+            *answer = format!("-ERR {n} no\r\n").into_bytes();
         }
     });
     assert!(done.refused > 0 && done.wrong == 0, "{done:?}");
@@ -402,11 +367,7 @@ fn misses_refusals_and_silence_are_counted_as_what_they_are() {
         "{:?}",
         result.errors
     );
-    let (result, done) = lied(|n, answer, _| {
-        if n > 20 {
-            answer.clear()
-        }
-    });
+    let (result, done) = lied(once_filled(|answer, _| answer.clear()));
     assert!(done.in_doubt.0 > 0 && done.wrong == 0, "{done:?}");
     assert!(result.errors.iter().any(|(why, _)| why == CUT_OFF), "{:?}", result.errors);
 }

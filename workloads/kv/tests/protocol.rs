@@ -65,31 +65,22 @@ fn an_answer_is_taken_when_it_is_whole_however_it_is_cut() {
 #[test]
 fn what_is_no_answer_is_a_fault_and_never_waited_for() {
     let long = vec![b'x'; LINE_BYTES];
-    for (protocol, verb, bytes) in [
-        (Protocol::Redis, Verb::Get, &b"$101\r\n"[..]),
-        (Protocol::Redis, Verb::Get, b"$99999999999999999999\r\n"),
-        (Protocol::Redis, Verb::Get, b"$18446744073709551615\r\n"),
-        (Protocol::Redis, Verb::Get, b"$-2\r\n"),
-        (Protocol::Redis, Verb::Get, b"$+3\r\nabc\r\n"),
-        (Protocol::Redis, Verb::Get, b"$\r\n"),
-        (Protocol::Redis, Verb::Get, b"$3\r\nabcXY"),
-        (Protocol::Redis, Verb::Get, b"+OK\r\n"),
-        (Protocol::Redis, Verb::Set, b"$-1\r\n"),
-        (Protocol::Redis, Verb::Set, b"\r\n"),
-        (Protocol::Redis, Verb::Set, b"\n"),
-        (Protocol::Redis, Verb::Set, b"+OK\n"),
-        (Protocol::Redis, Verb::Get, &long),
-        (Protocol::Memcached, Verb::Get, b"VALUE tare:08 0 3\r\n"),
-        (Protocol::Memcached, Verb::Get, b"VALUE tare:07 0 101\r\n"),
-        (Protocol::Memcached, Verb::Get, b"VALUE tare:07 0\r\n"),
-        (Protocol::Memcached, Verb::Get, b"VALUE tare:07 0 3 4\r\n"),
-        (Protocol::Memcached, Verb::Get, b"VALUE tare:07 0 3\r\nabc\r\nVALUE"),
-        (Protocol::Memcached, Verb::Get, b"STORED\r\n"),
-        (Protocol::Memcached, Verb::Set, b"END\r\n"),
-        (Protocol::Memcached, Verb::Set, &long),
+    let long = std::str::from_utf8(&long).unwrap();
+    let sizes = ["$101\r\n", "$99999999999999999999\r\n", "$18446744073709551615\r\n", "$-2\r\n"];
+    let values = ["$+3\r\nabc\r\n", "$\r\n", "$3\r\nabcXY", "+OK\r\n", long];
+    let heads = ["VALUE tare:08 0 3\r\n", "VALUE tare:07 0 101\r\n", "VALUE tare:07 0\r\n", "VALUE tare:07 0 3 4\r\n"];
+    for (protocol, verb, answers) in [
+        (Protocol::Redis, Verb::Get, &sizes[..]),
+        (Protocol::Redis, Verb::Get, &values),
+        (Protocol::Redis, Verb::Set, &["$-1\r\n", "\r\n", "\n", "+OK\n"]),
+        (Protocol::Memcached, Verb::Get, &heads),
+        (Protocol::Memcached, Verb::Get, &["VALUE tare:07 0 3\r\nabc\r\nVALUE", "STORED\r\n"]),
+        (Protocol::Memcached, Verb::Set, &["END\r\n", long]),
     ] {
-        let fault = answer(protocol, verb, bytes).unwrap_err().to_string();
-        assert!(fault.len() < 400, "{fault}");
+        for bytes in answers {
+            let fault = answer(protocol, verb, bytes.as_bytes()).unwrap_err().to_string();
+            assert!(fault.len() < 400, "{bytes}: {fault}");
+        }
     }
 }
 

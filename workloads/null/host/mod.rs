@@ -49,10 +49,6 @@ impl Workload for Null {
         ]
     }
 
-    fn unit_of_work(&self) -> UnitOfWork {
-        UnitOfWork::Operation
-    }
-
     fn prepare(&self, _: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {
         Ok(Box::new(Running { record: self.0.record, driver: None }))
     }

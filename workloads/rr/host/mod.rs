@@ -155,21 +155,14 @@ const TURNS: TurnTraits = TurnTraits {
 impl Workload for Rr {
     fn metrics(&self) -> Vec<MetricSpec> {
         let time = |id: &str, label: &str| MetricSpec::new(id, label, Unit::Seconds, Better::Lower);
-        let mut metrics = vec![
+        let metrics = vec![
             time("response_time_mean_s", "response time, mean"),
             time("response_time_p50_s", "response time, median"),
             time("response_time_p99_s", "response time, 99th percentile"),
             time("response_time_p999_s", "response time, 99.9th percentile"),
             MetricSpec::new("operations_per_s", "transactions", Unit::OperationsPerSecond, Better::Higher),
         ];
-        let primary = metrics.iter().position(|metric| metric.id == self.0.verdict.metric()).unwrap_or(0);
-        let chosen = metrics.remove(primary).primary();
-        metrics.insert(0, chosen);
-        metrics
-    }
-
-    fn unit_of_work(&self) -> UnitOfWork {
-        UnitOfWork::Operation
+        MetricSpec::with_primary(metrics, self.0.verdict.metric())
     }
 
     fn traits(&self, guest: &GuestSize, _: u32) -> Traits {

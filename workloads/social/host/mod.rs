@@ -34,8 +34,7 @@ use crate::gold::Held;
 use crate::limits::Allowed;
 use crate::postgres::installation::{self, Installation};
 use crate::{
-    Data, Driven, Failure, Footprint, GuestTraits, Prepared, SetupSite, Traits, UnitOfWork, WorkSite, Workload,
-    WorkloadError,
+    Data, Driven, Failure, Footprint, GuestTraits, Prepared, SetupSite, Traits, WorkSite, Workload, WorkloadError,
 };
 use parameters::{Parameters, checked, users};
 use running::{Running, enough_people};
@@ -105,10 +104,6 @@ impl Social {
 impl Workload for Social {
     fn metrics(&self) -> Vec<MetricSpec> {
         figures::specs()
-    }
-
-    fn unit_of_work(&self) -> UnitOfWork {
-        UnitOfWork::Operation
     }
 
     fn traits(&self, guest: &GuestSize, instances: u32) -> Traits {

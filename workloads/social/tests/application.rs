@@ -11,9 +11,9 @@ use std::thread;
 
 use tare_driver::social::contents::{SITE_FILES, event_title, mix, person_name, static_file, stored_file_id, tag_name};
 use tare_driver::social::spec::{Cycle, Operation, Scale, SocialDrive, StoredFile};
-use tare_model::drive::{DriveSpec, SocketOptions};
+use tare_model::drive::DriveSpec;
 use tare_model::load::{LoadModel, Phases};
-use tare_model::marker::{MARKER_BYTES, MARKER_EVERY, file_id, marker};
+use tare_model::marker::{MARKER_BYTES, file_id, marked};
 use tare_model::packed::Packed;
 
 pub const SECOND: u64 = 1_000_000_000;
@@ -272,13 +272,7 @@ fn parts(request: &Request) -> Option<BTreeMap<String, Vec<u8>>> {
 
 /// A file with its markers.
 pub fn file(id: u64, bytes: u64) -> Vec<u8> {
-    let mut content = vec![b'.'; bytes as usize];
-    for (block, place) in (0..).zip(content.chunks_mut(MARKER_EVERY as usize)) {
-        let marker = marker(id, block);
-        let length = place.len().min(MARKER_BYTES);
-        place[..length].copy_from_slice(&marker[..length]);
-    }
-    content
+    marked(id, bytes as usize)
 }
 
 fn page(heading: &str, user: u32, rest: &str) -> Vec<u8> {
@@ -376,17 +370,6 @@ pub fn drive(mean_ms: u64) -> SocialDrive {
 }
 
 pub fn spec(drive: SocialDrive, targets: &[SocketAddr], load: LoadModel, phases: Phases) -> DriveSpec {
-    DriveSpec {
-        task: Packed::of(&drive).unwrap(),
-        targets: targets.to_vec(),
-        load,
-        phases,
-        start_at_ns: 0,
-        turns: None,
-        seed: 7,
-        socket: SocketOptions::default(),
-        record: true,
-        loss_timeout_ns: 50_000_000,
-        interval_ns: 100_000_000,
-    }
+    let spec = DriveSpec::new(Packed::of(&drive).unwrap(), targets.to_vec(), load, phases);
+    DriveSpec { seed: 7, loss_timeout_ns: 50_000_000, ..spec }
 }

@@ -1,8 +1,10 @@
 //! The file store over sockets: computed and uploaded files, the geocoder, its counts, and clients that mean no good.
 
+use crate::common::{answer, connect};
+
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +13,7 @@ use std::time::{Duration, Instant};
 use tare_driver::serve::{self, ServeReport, Server};
 use tare_driver::social::contents::stored_file_id;
 use tare_driver::social::spec::{Scale, StoreSpec, StoredFile};
-use tare_model::marker::{MARKER_EVERY, marker};
+use tare_model::marker::marked;
 use tare_model::packed::Packed;
 
 const SCALE: Scale = Scale { people: 2_500, tags: 10, events: 30 };
@@ -62,13 +64,6 @@ fn store(folder: &Folder) -> Server {
     serve::start(&Packed::of(&spec(folder, Duration::ZERO)).unwrap(), IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap()
 }
 
-fn connect(at: SocketAddr) -> TcpStream {
-    let stream = TcpStream::connect(at).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    stream.set_nodelay(true).unwrap();
-    stream
-}
-
 fn get(path: &str) -> Vec<u8> {
     format!("GET {path} HTTP/1.1\r\nHost: files\r\n\r\n").into_bytes()
 }
@@ -76,21 +71,6 @@ fn get(path: &str) -> Vec<u8> {
 fn put(path: &str, body: &[u8]) -> Vec<u8> {
     let head = format!("PUT {path} HTTP/1.1\r\nHost: files\r\nContent-Length: {}\r\n\r\n", body.len());
     [head.into_bytes(), body.to_vec()].concat()
-}
-
-/// Head and body of the next answer, as long as its head says.
-fn answer(stream: &mut TcpStream) -> (String, Vec<u8>) {
-    let mut text = Vec::new();
-    let mut byte = [0];
-    while !text.ends_with(b"\r\n\r\n") {
-        stream.read_exact(&mut byte).unwrap();
-        text.push(byte[0]);
-    }
-    let head = String::from_utf8(text).unwrap();
-    let length = head.split_once("Content-Length: ").unwrap().1.split_once("\r\n").unwrap().0.parse().unwrap();
-    let mut body = vec![0; length];
-    stream.read_exact(&mut body).unwrap();
-    (head, body)
 }
 
 fn ask(stream: &mut TcpStream, request: &[u8]) -> (u16, Vec<u8>) {
@@ -105,14 +85,7 @@ fn is_closed(stream: &mut TcpStream) -> bool {
 
 /// What a loaded file is, made the slow way.
 fn expected(instance: u32, kind: StoredFile, id: u64) -> Vec<u8> {
-    let file = stored_file_id(instance, kind, id);
-    let mut bytes = vec![b'.'; kind.bytes() as usize];
-    for (block, at) in bytes.chunks_mut(MARKER_EVERY as usize).enumerate() {
-        let marker = marker(file, block as u64);
-        let length = at.len().min(marker.len());
-        at[..length].copy_from_slice(&marker[..length]);
-    }
-    bytes
+    marked(stored_file_id(instance, kind, id), kind.bytes() as usize)
 }
 
 fn granted<'a>(report: &'a ServeReport, name: &str) -> &'a str {

@@ -131,13 +131,7 @@ impl Bench {
 }
 
 fn sql(agent: &Agent, database: &str, statement: &str) -> String {
-    let server = SqlServer {
-        address: (Ipv4Addr::LOCALHOST, 5432).into(),
-        user: "tare".into(),
-        password: None,
-        database: database.into(),
-        schema: None,
-    };
+    let server = SqlServer::of((Ipv4Addr::LOCALHOST, 5432).into(), "tare", database);
     let spec = SqlSpec { server, statements: vec![statement.into()], timeout_ns: 20_000_000_000 };
     agent.link().perform(&spec, TIMEOUT).unwrap().unwrap()[0]
         .rows

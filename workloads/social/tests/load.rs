@@ -27,13 +27,7 @@ const TABLES: [&str; 10] = [
 ];
 
 fn server(postgres: &Postgres) -> SqlServer {
-    SqlServer {
-        address: postgres.address(),
-        user: postgres::USER.to_owned(),
-        password: None,
-        database: postgres::DATABASE.to_owned(),
-        schema: None,
-    }
+    SqlServer::of(postgres.address(), postgres::USER, postgres::DATABASE)
 }
 
 fn request(server: &SqlServer, scale: Scale, connections: u32) -> SocialLoad {

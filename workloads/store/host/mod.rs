@@ -28,9 +28,7 @@ use crate::entry::{Entry, filled, schema};
 use crate::gold::Held;
 use crate::postgres::installation::{self, Installation};
 use crate::postgres::settings;
-use crate::{
-    Data, Driven, Failure, Footprint, Prepared, SetupSite, Traits, UnitOfWork, WorkSite, Workload, WorkloadError,
-};
+use crate::{Data, Driven, Failure, Footprint, Prepared, SetupSite, Traits, WorkSite, Workload, WorkloadError};
 use parameters::{Parameters, checked};
 use running::Running;
 
@@ -92,10 +90,6 @@ impl Store {
 impl Workload for Store {
     fn metrics(&self) -> Vec<MetricSpec> {
         figures::specs(self.parameters.verdict)
-    }
-
-    fn unit_of_work(&self) -> UnitOfWork {
-        UnitOfWork::Operation
     }
 
     fn traits(&self, guest: &GuestSize, _: u32) -> Traits {

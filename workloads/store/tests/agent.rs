@@ -17,14 +17,7 @@ use tare_model::sql::{SqlFailure, SqlRows, SqlServer};
 const SEED: u64 = 4;
 
 fn server(postgres: &Postgres, database: &str) -> SqlServer {
-    let text = str::to_owned;
-    SqlServer {
-        address: postgres.address(),
-        user: text(postgres::USER),
-        password: None,
-        database: text(database),
-        schema: None,
-    }
+    SqlServer::of(postgres.address(), postgres::USER, database)
 }
 
 fn fill(server: &SqlServer, size: StoreSize, connections: u32) -> Result<StoreLoaded, SqlFailure> {
@@ -572,13 +565,7 @@ fn old_server() -> std::net::SocketAddr {
 
 #[test]
 fn a_server_that_is_too_old_is_refused_with_its_version() {
-    let server = SqlServer {
-        address: old_server(),
-        user: "store".to_owned(),
-        password: None,
-        database: "store".to_owned(),
-        schema: None,
-    };
+    let server = SqlServer::of(old_server(), "store", "store");
     let why = fill(&server, small(), 2).unwrap_err();
     assert!(why.message.contains("PostgreSQL 11 is too old; the store needs 12 or later"), "{why:?}");
     assert!(why.message.contains(&server.address.to_string()), "{why:?}");

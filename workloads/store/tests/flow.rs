@@ -23,13 +23,7 @@ const SIZE: StoreSize = StoreSize { customers: 300, orders_per_month: 10, produc
 const LOADED: u64 = 12 * SIZE.orders_per_month;
 
 fn server(address: SocketAddr) -> SqlServer {
-    SqlServer {
-        address,
-        user: postgres::USER.to_owned(),
-        password: None,
-        database: postgres::DATABASE.to_owned(),
-        schema: None,
-    }
+    SqlServer::of(address, postgres::USER, postgres::DATABASE)
 }
 
 fn sql(address: SocketAddr, text: &str) {
@@ -50,21 +44,8 @@ fn count(address: SocketAddr, done: &StoreDone) -> StoreCounts {
 }
 
 fn orders(address: SocketAddr, load: LoadModel, phases: Phases, change: impl Fn(&mut StoreDrive)) -> DriveSpec {
-    let mut drive = StoreDrive {
-        // Not looked at: the targets say where.
-        server: server("192.0.2.1:1".parse().unwrap()),
-        size: SIZE,
-        statements: StoreStatements::Prepared,
-        new_customers: 0.2,
-        searches: 3,
-        search_batch: 5,
-        line_items: 5,
-        start_jitter_ns: 0,
-        ramp_rate_per_s: 0.0,
-        connect_timeout_ns: 20_000_000_000,
-        failures_max: 10,
-        new_user_from: 1,
-    };
+    // Its address is not looked at: the targets say where.
+    let mut drive = StoreDrive::of(server("192.0.2.1:1".parse().unwrap()), SIZE);
     change(&mut drive);
     spec(drive, address, load, phases)
 }

@@ -23,13 +23,7 @@ const SIZE: GuestSize = GuestSize { cpus: 1, memory: ByteSize(256 << 20) };
 
 impl Agent {
     fn sql(&self, user: &str, database: &str, statement: &str) -> Vec<Vec<Option<String>>> {
-        let server = SqlServer {
-            address: (Ipv4Addr::LOCALHOST, 5432).into(),
-            user: user.into(),
-            password: None,
-            database: database.into(),
-            schema: None,
-        };
+        let server = SqlServer::of((Ipv4Addr::LOCALHOST, 5432).into(), user, database);
         let spec = SqlSpec { server, statements: vec![statement.into()], timeout_ns: 20_000_000_000 };
         self.link().perform(&spec, TIMEOUT).unwrap().unwrap().remove(0).rows
     }

@@ -17,9 +17,7 @@ use tare_model::units::ByteSize;
 use tare_model::{Refusal, Span};
 
 use crate::entry::{Entry, filled, schema};
-use crate::{
-    Data, Driven, Footprint, GuestTraits, Prepared, SetupSite, Traits, UnitOfWork, WorkSite, Workload, WorkloadError,
-};
+use crate::{Data, Driven, Footprint, GuestTraits, Prepared, SetupSite, Traits, WorkSite, Workload, WorkloadError};
 use member::AtWork;
 use parameters::{Parameters, members, no_load, normalised};
 
@@ -86,10 +84,6 @@ impl Tile {
 impl Workload for Tile {
     fn metrics(&self) -> Vec<MetricSpec> {
         figures::specs(&self.members)
-    }
-
-    fn unit_of_work(&self) -> UnitOfWork {
-        UnitOfWork::Operation
     }
 
     /// All guests of a tile are added before load is offered: fewer are not measured.

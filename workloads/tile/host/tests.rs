@@ -10,6 +10,7 @@ use tare_model::metric::{Better, Unit};
 use tare_model::trial::{Flag, Measurement, RequestType, Step};
 
 use super::*;
+use crate::UnitOfWork;
 
 /// A workload that only tells what it is asked.
 struct Fixed {

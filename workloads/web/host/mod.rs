@@ -39,9 +39,7 @@ use crate::bundle::BundleKind;
 use crate::entry::{Entry, Make, Normalise, filled, schema};
 use crate::gold::Held;
 use crate::limits::Allowed;
-use crate::{
-    Data, Driven, Failure, Footprint, Prepared, SetupSite, Traits, UnitOfWork, WorkSite, Workload, WorkloadError,
-};
+use crate::{Data, Driven, Failure, Footprint, Prepared, SetupSite, Traits, WorkSite, Workload, WorkloadError};
 use compile::{compile, file_set};
 use fileset::Planning;
 use gold::Making;
@@ -155,10 +153,6 @@ impl Web {
 impl Workload for Web {
     fn metrics(&self) -> Vec<MetricSpec> {
         figures::specs()
-    }
-
-    fn unit_of_work(&self) -> UnitOfWork {
-        UnitOfWork::Operation
     }
 
     fn traits(&self, guest: &GuestSize, _: u32) -> Traits {

@@ -1,7 +1,9 @@
 //! The simulated backend over sockets: kept connections, its counts, and that one connection does not hold up another.
 
+use crate::common::{self, connect};
+
 use std::io::{Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
 use tare_driver::serve::{self, ServeReport, Server};
@@ -16,29 +18,12 @@ fn backend(delay: Duration) -> Server {
     serve::start(&Packed::of(&spec).unwrap(), IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap()
 }
 
-fn connect(at: SocketAddr) -> TcpStream {
-    let stream = TcpStream::connect(at).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    stream.set_nodelay(true).unwrap();
-    stream
-}
-
 fn request(query: &str) -> String {
     format!("GET /?{query} HTTP/1.1\r\nHost: backend\r\n\r\n")
 }
 
-/// Head and body of the next answer, as long as its head says.
 fn answer(stream: &mut TcpStream) -> (String, String) {
-    let mut text = Vec::new();
-    let mut byte = [0];
-    while !text.ends_with(b"\r\n\r\n") {
-        stream.read_exact(&mut byte).unwrap();
-        text.push(byte[0]);
-    }
-    let head = String::from_utf8(text).unwrap();
-    let length = head.split_once("Content-Length: ").unwrap().1.split_once("\r\n").unwrap().0.parse().unwrap();
-    let mut body = vec![0; length];
-    stream.read_exact(&mut body).unwrap();
+    let (head, body) = common::answer(stream);
     (head, String::from_utf8(body).unwrap())
 }
 

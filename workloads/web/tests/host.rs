@@ -295,14 +295,7 @@ fn pages_of_another_server_are_not_believed() {
         return missing("there is no /usr/bin/python3").unwrap_or_default();
     }
     let (agent, hasty) = (Agent::start(&program), Hasty::new());
-    let spec = ExecSpec {
-        argv: ["/usr/bin/python3", "-c", OTHER_SERVER].map(str::to_owned).to_vec(),
-        env: Vec::new(),
-        directory: None,
-        user: None,
-        timeout_ns: 120_000_000_000,
-        output_limit_bytes: 1 << 16,
-    };
+    let spec = ExecSpec::new(&["/usr/bin/python3", "-c", OTHER_SERVER], std::time::Duration::from_secs(120), 1 << 16);
     let Ok(Reply::Started { command, .. }) = agent.link().call(Request::Start(spec), TIMEOUT) else {
         panic!("not started")
     };

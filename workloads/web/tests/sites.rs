@@ -9,9 +9,9 @@ use tare_driver::web::proof::proof;
 use tare_driver::web::spec::{
     Body, Embedded, FileRef, FileSet, Parameter, Quality, SiteModel, SiteState, Think, WebDrive,
 };
-use tare_model::drive::{DriveSpec, SocketOptions};
+use tare_model::drive::DriveSpec;
 use tare_model::load::{LoadModel, Phases};
-use tare_model::marker::{MARKER_BYTES, MARKER_EVERY, file_id, marker};
+use tare_model::marker::{file_id, marked};
 use tare_model::packed::Packed;
 
 pub const SALT: u64 = 99;
@@ -99,13 +99,7 @@ pub fn chunked(fields: &str, body: &[u8]) -> Vec<u8> {
 
 /// A file with its markers.
 pub fn file(path: &str, bytes: u64) -> Vec<u8> {
-    let mut content = Vec::new();
-    for block in 0..bytes.div_ceil(MARKER_EVERY) {
-        content.extend_from_slice(&marker(file_id(path.as_bytes()), block));
-        content.resize(content.len() + MARKER_EVERY as usize - MARKER_BYTES, b'.');
-    }
-    content.truncate(bytes as usize);
-    content
+    marked(file_id(path.as_bytes()), bytes as usize)
 }
 
 /// The page that answers a request for `/SITE/PAGE?...`, as the protocol has it.
@@ -169,17 +163,6 @@ pub fn drive(site: SiteModel) -> WebDrive {
 }
 
 pub fn spec(drive: WebDrive, targets: &[SocketAddr], load: LoadModel, phases: Phases) -> DriveSpec {
-    DriveSpec {
-        task: Packed::of(&drive).unwrap(),
-        targets: targets.to_vec(),
-        load,
-        phases,
-        start_at_ns: 0,
-        turns: None,
-        seed: 7,
-        socket: SocketOptions::default(),
-        record: true,
-        loss_timeout_ns: 50_000_000,
-        interval_ns: 50_000_000,
-    }
+    let spec = DriveSpec::new(Packed::of(&drive).unwrap(), targets.to_vec(), load, phases);
+    DriveSpec { seed: 7, loss_timeout_ns: 50_000_000, interval_ns: 50_000_000, ..spec }
 }

@@ -154,11 +154,8 @@ mod tests {
 
     fn server(password: Option<&str>) -> SqlServer {
         SqlServer {
-            address: "127.0.0.1:5432".parse().unwrap(),
-            user: "u".to_owned(),
             password: password.map(str::to_owned),
-            database: "d".to_owned(),
-            schema: None,
+            ..SqlServer::of("127.0.0.1:5432".parse().unwrap(), "u", "d")
         }
     }
 

@@ -9,8 +9,10 @@ pub mod social;
 #[path = "../../../../workloads/web/tests/sites.rs"]
 pub mod web;
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::io::Read;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use tare_driver::serve::{self, Server};
 use tare_driver::{DriverError, drive};
@@ -51,19 +53,8 @@ pub fn rr(exchange: Exchange, request_bytes: u32, response_bytes: u32) -> Socket
 }
 
 pub fn spec<T: Task>(task: T, target: SocketAddr, load: LoadModel, phases: Phases) -> DriveSpec {
-    DriveSpec {
-        task: Packed::of(&task).unwrap(),
-        targets: vec![target],
-        load,
-        phases,
-        start_at_ns: 0,
-        turns: None,
-        seed: 7,
-        socket: SocketOptions::default(),
-        record: true,
-        loss_timeout_ns: 50_000_000,
-        interval_ns: 50_000_000,
-    }
+    let spec = DriveSpec::new(Packed::of(&task).unwrap(), vec![target], load, phases);
+    DriveSpec { seed: 7, loss_timeout_ns: 50_000_000, interval_ns: 50_000_000, ..spec }
 }
 
 pub fn serve_rr(exchange: Exchange, request_bytes: u32, response_bytes: u32) -> Server {
@@ -100,6 +91,29 @@ pub fn run_in_turns(specs: [DriveSpec; 2]) -> (u64, [DriveResult; 2]) {
         threads.map(|thread| thread.join().unwrap())
     });
     (start, results)
+}
+
+/// A connection whose reader is not kept waiting for ever.
+pub fn connect(at: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(at).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.set_nodelay(true).unwrap();
+    stream
+}
+
+/// Head and body of the next answer, as long as its head says.
+pub fn answer(mut stream: impl Read) -> (String, Vec<u8>) {
+    let mut text = Vec::new();
+    let mut byte = [0];
+    while !text.ends_with(b"\r\n\r\n") {
+        stream.read_exact(&mut byte).unwrap();
+        text.push(byte[0]);
+    }
+    let head = String::from_utf8(text).unwrap();
+    let length = head.split_once("Content-Length: ").unwrap().1.split_once("\r\n").unwrap().0.parse().unwrap();
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).unwrap();
+    (head, body)
 }
 
 pub fn errors(result: &DriveResult) -> u64 {

@@ -33,17 +33,7 @@ pub fn boot() -> Result<Boot, String> {
 }
 
 pub fn config(root: Root) -> GuestConfig {
-    GuestConfig {
-        hostname: "guest-1".into(),
-        run_id: "20260101-000000-beef".into(),
-        root,
-        address: None,
-        card: None,
-        mtu: 1500,
-        congestion_control: None,
-        data_disks: Vec::new(),
-        iscsi: None,
-    }
+    GuestConfig::new("guest-1", "20260101-000000-beef", root)
 }
 
 /// A machine that runs; dropped, it is gone.
@@ -124,14 +114,7 @@ impl Machine {
 
     /// What a command printed, after it ended well.
     pub fn run(&self, argv: &[&str]) -> String {
-        let spec = ExecSpec {
-            user: None,
-            argv: argv.iter().map(|&word| word.to_owned()).collect(),
-            env: Vec::new(),
-            directory: None,
-            timeout_ns: 30_000_000_000,
-            output_limit_bytes: 1 << 16,
-        };
+        let spec = ExecSpec::new(argv, Duration::from_secs(30), 1 << 16);
         let Reply::Executed(result) = self.call(Request::Exec(spec)) else { panic!("not run") };
         assert_eq!(result.code, Some(0), "{result:?}");
         String::from_utf8_lossy(&result.stdout).trim().to_owned()

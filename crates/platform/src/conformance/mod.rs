@@ -221,14 +221,7 @@ impl Ground<'_> {
 
     /// A command of the guest's root.
     fn command(&self, argv: &[&str]) -> ExecSpec {
-        ExecSpec {
-            user: None,
-            argv: argv.iter().map(|&word| word.to_owned()).collect(),
-            env: Vec::new(),
-            directory: None,
-            timeout_ns: self.expect.timeout.as_nanos() as u64,
-            output_limit_bytes: 4096,
-        }
+        ExecSpec::new(argv, self.expect.timeout, 4096)
     }
 
     fn executed(&self, guest: &dyn Guest, spec: ExecSpec) -> Result<ExecResult, Broken> {

@@ -55,20 +55,9 @@ impl Ground<'_> {
             other => return Err(format!("asked to serve, it answered {other:?}")),
         };
         let steady_state = Span::from_millis(STEADY_MS * u64::from(slower()));
-        let phases = Phases { warm_up: Span::ZERO, ramp_up: Span::ZERO, steady_state, ramp_down: Span::ZERO };
-        let spec = DriveSpec {
-            task: Packed::of(drive).map_err(packed)?,
-            targets: vec![target],
-            load: LoadModel::Closed { clients: STREAMS, think_time: Span::ZERO },
-            phases,
-            start_at_ns: 0,
-            turns: None,
-            seed: 1,
-            socket: SocketOptions::default(),
-            record: true,
-            loss_timeout_ns: 1_000_000_000,
-            interval_ns: 100_000_000,
-        };
+        let load = LoadModel::Closed { clients: STREAMS, think_time: Span::ZERO };
+        let task = Packed::of(drive).map_err(packed)?;
+        let spec = DriveSpec::new(task, vec![target], load, Phases::measuring(steady_state));
         let mut driver = self.driver()?;
         let result = self.run_driver(driver.link(), spec);
         driver.destroy().map_err(|error| error.to_string())?;

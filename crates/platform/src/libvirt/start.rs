@@ -273,15 +273,11 @@ fn kernel(
         tare_image::boot(&kernel, builder.site.agent, &extras)
     })?;
     let config = GuestConfig {
-        hostname: builder.spec.name.clone(),
-        run_id: builder.site.run_id.to_owned(),
-        root,
         address: Some((place.address, place.prefix)),
-        card: None,
         mtu: builder.site.mtu,
-        congestion_control: None,
         data_disks: data.disk.clone().into_iter().collect(),
         iscsi: data.iscsi.clone(),
+        ..GuestConfig::new(&builder.spec.name, builder.site.run_id, root)
     };
     let agents = config.command_line()?;
     // The study's words come after tare's, so that they count, and before those that the agent reads.

@@ -44,17 +44,7 @@ impl Limits {
 
 /// The configuration of a guest that is only tried.
 pub(crate) fn config(name: &str) -> GuestConfig {
-    GuestConfig {
-        hostname: "probe".into(),
-        run_id: name.to_owned(),
-        root: Root::Initrd,
-        address: None,
-        card: None,
-        mtu: 1500,
-        congestion_control: None,
-        data_disks: Vec::new(),
-        iscsi: None,
-    }
+    GuestConfig::new("probe", name, Root::Initrd)
 }
 
 /// Waits for the agent of a guest that is tried, as long as its console moves and at most as long as the limits say.

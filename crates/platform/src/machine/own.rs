@@ -65,15 +65,8 @@ pub(crate) fn mount(link: &Link, which: Which<'_>, at: &str) -> Result<(), Strin
             (format!("{BY_SESSION}{MOUNT}"), words.to_vec())
         }
     };
-    let argv = ["sh".to_owned(), "-c".into(), script, "mount".into()].into_iter().chain(words).collect();
-    let spec = ExecSpec {
-        user: None,
-        argv,
-        env: Vec::new(),
-        directory: None,
-        timeout_ns: u64::try_from(LIMIT.as_nanos()).unwrap_or(u64::MAX),
-        output_limit_bytes: OUTPUT_BYTES,
-    };
+    let argv = [vec!["sh".to_owned(), "-c".into(), script, "mount".into()], words].concat();
+    let spec = ExecSpec::new(&argv, LIMIT, OUTPUT_BYTES);
     match link.call(Request::Exec(spec), LIMIT + LIMIT) {
         Ok(Reply::Executed(ran)) if ran.code == Some(0) => Ok(()),
         Ok(Reply::Executed(ran)) => {

@@ -98,13 +98,7 @@ pub(crate) fn database<D: Database>(
 
 /// A server on this side's 127.0.0.1, which trusts who comes from there.
 pub(crate) fn local(port: u16, user: &str, database: &str) -> SqlServer {
-    SqlServer {
-        address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
-        user: user.to_owned(),
-        password: None,
-        database: database.to_owned(),
-        schema: None,
-    }
+    SqlServer::of(SocketAddr::from((Ipv4Addr::LOCALHOST, port)), user, database)
 }
 
 /// Random bytes as hexadecimal digits.

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::store::spec::{StoreDone, StoreDrive};
+use crate::store::spec::{StoreDone, StoreDrive, StoreSize, StoreStatements};
 use tare_model::drive::{DriveResult, DriveSpec, SocketOptions};
 use tare_model::load::LoadModel;
 use tare_model::sql::SqlServer;
@@ -52,6 +52,27 @@ struct Clients {
     fleet: Fleet,
     connections: Vec<Connection>,
     granted: Vec<(String, String)>,
+}
+
+impl StoreDrive {
+    /// The published orders, of clients that all start at once.
+    #[must_use]
+    pub const fn of(server: SqlServer, size: StoreSize) -> Self {
+        Self {
+            server,
+            size,
+            statements: StoreStatements::Prepared,
+            new_customers: 0.2,
+            searches: 3,
+            search_batch: 5,
+            line_items: 5,
+            start_jitter_ns: 0,
+            ramp_rate_per_s: 0.0,
+            connect_timeout_ns: 60_000_000_000,
+            failures_max: 10,
+            new_user_from: 1,
+        }
+    }
 }
 
 impl Drives for StoreDrive {

@@ -136,31 +136,13 @@ fn product(products: u64, dice: &mut Dice) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::spec::{StoreSize, StoreStatements};
+    use crate::store::spec::StoreSize;
     use std::collections::BTreeMap;
     use tare_model::sql::SqlServer;
 
     fn drive(products: u64) -> StoreDrive {
-        StoreDrive {
-            server: SqlServer {
-                address: "127.0.0.1:1".parse().unwrap(),
-                user: String::new(),
-                password: None,
-                database: String::new(),
-                schema: None,
-            },
-            size: StoreSize { customers: 1_000, orders_per_month: 10, products },
-            statements: StoreStatements::Prepared,
-            new_customers: 0.2,
-            searches: 3,
-            search_batch: 5,
-            line_items: 5,
-            start_jitter_ns: 0,
-            ramp_rate_per_s: 0.0,
-            connect_timeout_ns: 1,
-            failures_max: 0,
-            new_user_from: 0,
-        }
+        let size = StoreSize { customers: 1_000, orders_per_month: 10, products };
+        StoreDrive { new_user_from: 0, ..StoreDrive::of(SqlServer::of("127.0.0.1:1".parse().unwrap(), "", ""), size) }
     }
 
     fn orders(drive: &StoreDrive, seed: u64, count: usize) -> Vec<Plan> {

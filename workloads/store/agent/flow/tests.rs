@@ -1,47 +1,21 @@
 //! Tests of what needs no server.
 use super::*;
-use crate::store::spec::{StoreSize, StoreStatements};
+use crate::store::spec::StoreSize;
 use tare_model::load::Phases;
 use tare_model::packed::Packed;
 use tare_model::units::Span;
 
 pub(super) fn drive() -> StoreDrive {
-    StoreDrive {
-        server: SqlServer {
-            address: "127.0.0.1:1".parse().unwrap(),
-            user: "store".to_owned(),
-            password: None,
-            database: "store".to_owned(),
-            schema: None,
-        },
-        size: StoreSize { customers: 100, orders_per_month: 10, products: 100 },
-        statements: StoreStatements::Prepared,
-        new_customers: 0.2,
-        searches: 3,
-        search_batch: 5,
-        line_items: 5,
-        start_jitter_ns: 10_000_000_000,
-        ramp_rate_per_s: 10.0,
-        connect_timeout_ns: 1_000_000_000,
-        failures_max: 10,
-        new_user_from: 1,
-    }
+    let server = SqlServer::of("127.0.0.1:1".parse().unwrap(), "store", "store");
+    let size = StoreSize { customers: 100, orders_per_month: 10, products: 100 };
+    StoreDrive { start_jitter_ns: 10_000_000_000, ramp_rate_per_s: 10.0, ..StoreDrive::of(server, size) }
 }
 
 fn spec(drive: &StoreDrive, warm_s: u64) -> DriveSpec {
-    DriveSpec {
-        task: Packed::of(drive).unwrap(),
-        targets: vec!["127.0.0.1:1".parse().unwrap()],
-        load: LoadModel::Closed { clients: 21, think_time: Span::ZERO },
-        phases: Phases { warm_up: Span::from_secs(warm_s), ..Phases::measuring(Span::from_secs(1)) },
-        start_at_ns: 0,
-        turns: None,
-        seed: 3,
-        socket: SocketOptions::default(),
-        record: true,
-        loss_timeout_ns: 1,
-        interval_ns: 1,
-    }
+    let targets = vec!["127.0.0.1:1".parse().unwrap()];
+    let load = LoadModel::Closed { clients: 21, think_time: Span::ZERO };
+    let phases = Phases { warm_up: Span::from_secs(warm_s), ..Phases::measuring(Span::from_secs(1)) };
+    DriveSpec { seed: 3, ..DriveSpec::new(Packed::of(drive).unwrap(), targets, load, phases) }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::session::fault::Fault;
 use crate::web::proof::proof;
-use tare_model::marker::{MARKER_EVERY, file_id, marker};
+use tare_model::marker::{file_id, marked};
 
 use super::*;
 
@@ -33,13 +33,7 @@ fn file_and_answer() -> (Site, Asked, Vec<u8>) {
 }
 
 pub(super) fn content(path: &str, bytes: usize) -> Vec<u8> {
-    let mut body = Vec::new();
-    for block in 0..=bytes as u64 / MARKER_EVERY {
-        body.extend_from_slice(&marker(file_id(path.as_bytes()), block));
-        body.resize(((block + 1) * MARKER_EVERY) as usize, b'.');
-    }
-    body.truncate(bytes);
-    body
+    marked(file_id(path.as_bytes()), bytes)
 }
 
 /// Feeds in pieces of these lengths, over and over.
