@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use tare_image::{Extras, Kernel, boot};
 use tare_lab::{Lab, LabConfig, Ledger, NoLedger, StateDir};
-use tare_model::guest::{GuestSize, GuestSpec, Seccomp};
+use tare_model::guest::{GuestSize, GuestSpec};
 use tare_model::{ByteSize, Refusal};
 use tare_platform::{Guest, HostView, Platform, PlatformError, Site, registry};
 
@@ -75,14 +75,7 @@ fn start(name: &str, count: usize, options: &str, agent: &Path) -> Outcome<()> {
 
 fn all_at_once(platform: &dyn Platform, site: &Site<'_>, count: usize) -> Vec<Result<Box<dyn Guest>, PlatformError>> {
     let one = |number: usize| {
-        let spec = GuestSpec {
-            name: format!("g{number}"),
-            size: SIZE,
-            cpu_set: Vec::new(),
-            data: None,
-            merge: false,
-            seccomp: Seccomp::Default,
-        };
+        let spec = GuestSpec::new(format!("g{number}"), SIZE);
         platform.start(site, &spec)
     };
     std::thread::scope(|scope| {

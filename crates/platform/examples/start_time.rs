@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tare_lab::{Cgroup, Lab, LabConfig, Ledger, Limits, NoLedger, Port};
 use tare_model::ByteSize;
-use tare_model::guest::{GuestSize, GuestSpec, Seccomp};
+use tare_model::guest::{GuestSize, GuestSpec};
 use tare_platform::{Site, registry};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -92,17 +92,7 @@ fn ours(site: &Site<'_>, platform: &str, options: &serde_json::Value) -> Outcome
     let entry = registry::find(platform).ok_or("no such platform")?;
     let platform = (entry.make)(options)?;
     let size = GuestSize { cpus: 2, memory: ByteSize(512 << 20) };
-    let mut guest = platform.start(
-        site,
-        &GuestSpec {
-            name: "guest".into(),
-            size,
-            cpu_set: Vec::new(),
-            data: None,
-            merge: false,
-            seccomp: Seccomp::Default,
-        },
-    )?;
+    let mut guest = platform.start(site, &GuestSpec::new("guest", size))?;
     let time = guest.start_time_s();
     guest.destroy()?;
     Ok(time)

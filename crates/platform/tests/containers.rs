@@ -5,19 +5,17 @@ use crate::common::engines;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tare_lab::{Lab, LabConfig, Ledger, NoLedger, StateDir};
-use tare_model::guest::{GuestSize, GuestSpec, Seccomp};
+use tare_model::guest::{GuestSize, GuestSpec};
 use tare_model::{ByteSize, Refusal};
-use tare_platform::conformance::{self, Expect};
+use tare_platform::conformance::Expect;
 use tare_platform::{Guest, HostView, Site, registry};
-use tare_wire::{ExecResult, ExecSpec, Reply, Request};
+use tare_wire::ExecResult;
 
 use crate::common::{
-    agent, all_variants, archive_of, conforms, is_variant_wanted, platform, skipped, small_root, this_test, turn,
+    self, agent, all_variants, archive_of, conforms, is_variant_wanted, platform, skipped, small_root, this_test, turn,
 };
 use engines::{engine, podman_flags, with_containerd, with_docker, with_podman};
 
@@ -138,26 +136,11 @@ fn a_sandbox_mode_that_hangs_is_refused_and_remembered() {
 }
 
 /// A place to start guests in.
-struct Ground {
-    run_id: String,
-    agent: PathBuf,
-    lab: Lab,
-    state: StateDir,
-    ledger: Arc<dyn Ledger>,
-}
+struct Ground(common::Ground);
 
 impl Ground {
     fn new(label: &str, agent: &Path) -> Option<Self> {
-        let run_id = conformance::run_id(label)?;
-        let lab = match Lab::create(LabConfig::new(&run_id)) {
-            Ok(lab) => lab,
-            Err(error) => {
-                skipped(&error.to_string());
-                return None;
-            }
-        };
-        let state = StateDir::create(&run_id, Path::new("/nonexistent")).unwrap();
-        Some(Self { run_id, agent: agent.to_owned(), lab, state, ledger: Arc::new(NoLedger) })
+        common::Ground::new(label, agent.to_owned()).map(Self)
     }
 
     /// Whether a guest came up; it is gone then.
@@ -168,32 +151,16 @@ impl Ground {
 
     /// A guest on one CPU.
     fn start(&self, name: &str, options: &Value, guest: &str, cpu: u32) -> Result<Box<dyn Guest>, String> {
-        let site = Site {
-            run_id: &self.run_id,
-            agent: &self.agent,
-            lab: &self.lab,
-            mtu: 1500,
-            state: self.state.path(),
-            ledger: &self.ledger,
-            lifetime: Duration::from_secs(60),
-            timeout: Duration::from_secs(10),
-        };
+        let site = Site { timeout: Duration::from_secs(10), ..self.0.site() };
         let size = GuestSize { cpus: 1, memory: ByteSize(256 << 20) };
-        let spec = GuestSpec {
-            name: guest.to_owned(),
-            size,
-            cpu_set: vec![cpu],
-            data: None,
-            merge: false,
-            seccomp: Seccomp::Default,
-        };
+        let spec = GuestSpec { cpu_set: vec![cpu], ..GuestSpec::new(guest, size) };
         platform(name, options).start(&site, &spec).map_err(|error| error.to_string())
     }
 }
 
 impl Drop for Ground {
     fn drop(&mut self) {
-        let left = tare_lab::reap(&self.run_id, &[], &mut |_, _| Ok(())).left;
+        let left = tare_lab::reap(&self.0.run_id, &[], &mut |_, _| Ok(())).left;
         if !std::thread::panicking() {
             assert!(left.is_empty(), "{left:?}");
         }
@@ -256,10 +223,10 @@ fn a_late_start_does_not_bring_back_the_directory_of_a_run() {
     if let Err(refusal) = check("oci", &json!({}), &agent) {
         return skipped(&refusal.to_string());
     }
-    std::fs::remove_dir_all(ground.state.path()).unwrap();
+    std::fs::remove_dir_all(ground.0.state.path()).unwrap();
     let came = ground.starts("oci", &json!({}), "late");
     assert!(came.as_ref().is_err_and(|why| why.contains("make its directory")), "{came:?}");
-    assert!(!ground.state.path().exists());
+    assert!(!ground.0.state.path().exists());
 }
 
 /// CPU time that a guest's control group has used, seconds.
@@ -299,20 +266,8 @@ fn outside_of(groups: &[PathBuf], run_id: &str) -> Vec<String> {
 
 /// Runs a script in a guest, to its good end.
 fn executed(guest: &dyn Guest, script: &str) -> ExecResult {
-    let argv = ["sh", "-c", script].map(str::to_owned).to_vec();
-    let spec = ExecSpec {
-        user: None,
-        argv,
-        env: Vec::new(),
-        directory: None,
-        timeout_ns: 30_000_000_000,
-        output_limit_bytes: 16 << 10,
-    };
-    let name = &guest.spec().name;
-    let Ok(Reply::Executed(ran)) = guest.link().call(Request::Exec(spec), Duration::from_secs(40)) else {
-        panic!("{name}: it did not run a command: {}", guest.diagnostics());
-    };
-    assert_eq!(ran.code, Some(0), "{name}: {ran:?}");
+    let ran = common::exec(guest, &["sh", "-c", script]);
+    assert_eq!(ran.code, Some(0), "{}: {ran:?}", guest.spec().name);
     ran
 }
 
@@ -383,7 +338,7 @@ fn the_work_of_a_guest_is_charged_to_it() {
         // Others may have kept it from the CPU, so only the order is known; idle processes take a hundredth of it.
         assert!(charged > wall / 10.0, "{name}: {charged} s were charged for {wall} s of work");
         // What is left outside is the program that waits for the runtime's end, if any.
-        let outside = outside_of(&guest.groups(), &ground.run_id);
+        let outside = outside_of(&guest.groups(), &ground.0.run_id);
         assert!(outside.iter().all(|line| line.contains(" run ")), "{name}: outside of its group: {outside:?}");
         guest.destroy().unwrap();
     }

@@ -6,21 +6,17 @@ use crate::common::libvirtd;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
-use std::sync::Arc;
-use std::time::Duration;
 
-use crate::common::{skipped, this_test};
+use crate::common::{Ground, exec, skipped, this_test};
 use libvirtd::Daemon;
 use serde_json::{Value, json};
 use tare_image::{Extras, GuestConfig, Kernel, Root};
-use tare_lab::{Lab, LabConfig, Ledger, NoLedger, StateDir};
-use tare_model::guest::{GuestSize, GuestSpec, Seccomp};
+use tare_model::guest::{GuestSize, GuestSpec};
 use tare_model::{ByteSize, Refusal};
 use tare_platform::conformance::{self, Expect};
-use tare_platform::{Comparable, Guest, HostView, Site};
-use tare_wire::{ExecSpec, Reply, Request};
+use tare_platform::{Comparable, Guest, HostView};
 
 /// Says to a test that was started again where its daemon is.
 const URI: &str = "TEST_LIBVIRT_URI";
@@ -76,41 +72,21 @@ fn stands(label: &str, options: &Value, check: impl FnOnce(&dyn Guest)) {
     if let Err(refusal) = platform.check(&HostView::here(&agent)) {
         return skipped(&refusal.to_string());
     }
-    let run_id = format!("test-{}-{label}", std::process::id());
-    let state = StateDir::create(&run_id, Path::new("/nonexistent")).unwrap();
-    let lab = Lab::create(LabConfig::new(&run_id)).unwrap();
-    let ledger: Arc<dyn Ledger> = Arc::new(NoLedger);
-    let (lifetime, timeout) = (Duration::from_secs(300), Duration::from_secs(120));
-    let (state_path, mtu) = (state.path(), 1500);
-    let site =
-        Site { run_id: &run_id, agent: &agent, lab: &lab, mtu, state: state_path, ledger: &ledger, lifetime, timeout };
+    let Some(ground) = Ground::new(label, agent) else { return };
     let size = GuestSize { cpus: 2, memory: ByteSize(512 << 20) };
     // Offered where it can be; on other arms it says why it cannot.
     let merge = platform.merging_refusal().is_none();
-    let spec =
-        GuestSpec { name: "one".into(), size, cpu_set: vec![0, 1], data: None, merge, seccomp: Seccomp::Default };
-    let mut guest = platform.start(&site, &spec).unwrap_or_else(|error| panic!("{error}"));
+    let spec = GuestSpec { cpu_set: vec![0, 1], merge, ..GuestSpec::new("one", size) };
+    let mut guest = platform.start(&ground.site(), &spec).unwrap_or_else(|error| panic!("{error}"));
     check(&*guest);
     guest.destroy().unwrap();
     drop(guest);
-    let left = tare_lab::reap(&run_id, &[], &mut |_, _| Ok(()));
+    let left = tare_lab::reap(&ground.run_id, &[], &mut |_, _| Ok(()));
     assert!(left.is_clean() && left.killed.is_empty(), "{left:?}");
-    drop(state);
 }
 
 fn ran(guest: &dyn Guest, argv: &[&str]) -> String {
-    let spec = ExecSpec {
-        user: None,
-        argv: argv.iter().map(|&word| word.to_owned()).collect(),
-        env: Vec::new(),
-        directory: None,
-        timeout_ns: 20_000_000_000,
-        output_limit_bytes: 65_536,
-    };
-    match guest.link().call(Request::Exec(spec), Duration::from_secs(30)) {
-        Ok(Reply::Executed(result)) => String::from_utf8_lossy(&result.stdout).into_owned(),
-        other => panic!("{other:?}. It said: {}", guest.diagnostics()),
-    }
+    String::from_utf8_lossy(&exec(guest, argv).stdout).into_owned()
 }
 
 #[test]
@@ -190,17 +166,7 @@ fn a_domain_that_is_there_is_started_reached_and_stopped() {
     let Ok(boot) = Kernel::find(None).and_then(|kernel| tare_image::boot(&kernel, &agent, &Extras::default())) else {
         return skipped("no kernel for virtual machines here; `make platforms` fetches one");
     };
-    let config = GuestConfig {
-        hostname: "theirs".into(),
-        run_id: "theirs".into(),
-        root: Root::Initrd,
-        address: None,
-        card: None,
-        mtu: 1500,
-        congestion_control: None,
-        data_disks: Vec::new(),
-        iscsi: None,
-    };
+    let config = GuestConfig::new("theirs", "theirs", Root::Initrd);
     let xml = format!(
         "<domain type='qemu'><name>theirs</name><memory unit='MiB'>512</memory><vcpu>2</vcpu>\
          <os><type machine='q35'>hvm</type><kernel>{}</kernel><initrd>{}</initrd>\

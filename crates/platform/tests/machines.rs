@@ -5,48 +5,21 @@ use crate::common;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::common::{agent, conforms, is_variant_wanted, platform, skipped, turn};
 use serde_json::{Value, json};
-use tare_lab::{Lab, LabConfig, Ledger, LedgerError, Resource, StateDir};
-use tare_model::guest::{GuestData, GuestSize, GuestSpec, Seccomp};
+use tare_model::guest::{GuestData, GuestSize, GuestSpec};
 use tare_model::{ByteSize, Refusal};
 use tare_platform::conformance::{self, Expect};
-use tare_platform::{Comparable, Guest, HostView, Platform, PlatformError, Site};
-use tare_wire::{ExecResult, ExecSpec, Reply, Request};
+use tare_platform::{Comparable, Guest, HostView, Platform, PlatformError};
+use tare_wire::ExecResult;
 
 /// So much of a console is kept at most, for each process and console of a guest.
 const KEPT: usize = 64 << 10;
 
-/// What was written down and not taken back.
-#[derive(Default)]
-struct Notes(Mutex<(u64, Vec<(u64, Resource)>)>);
-
-impl Ledger for Notes {
-    fn planned(&self, resource: &Resource) -> Result<u64, LedgerError> {
-        let mut notes = self.0.lock().unwrap();
-        notes.0 += 1;
-        let number = notes.0;
-        notes.1.push((number, resource.clone()));
-        Ok(number)
-    }
-
-    fn released(&self, number: u64) -> Result<(), LedgerError> {
-        self.0.lock().unwrap().1.retain(|(known, _)| *known != number);
-        Ok(())
-    }
-}
-
-/// A lab and a state directory of a test's own.
-struct Ground {
-    run_id: String,
-    agent: PathBuf,
-    lab: Lab,
-    state: StateDir,
-    notes: Arc<Notes>,
-}
+/// A place to start machines in.
+struct Ground(common::Ground);
 
 impl Ground {
     /// `None`, and the test is skipped, where there can be no guests.
@@ -56,49 +29,25 @@ impl Ground {
             skipped(&refusal.to_string());
             return None;
         }
-        let run_id = format!("test-{}-{test}", std::process::id());
-        let lab = Lab::create(LabConfig::new(run_id.clone())).unwrap();
-        let state = StateDir::create(&run_id, Path::new("/nonexistent")).unwrap();
-        Some(Self { run_id, agent, lab, state, notes: Arc::default() })
+        common::Ground::new(test, agent).map(Self)
     }
 
     fn start(&self, platform: &dyn Platform, name: &str, cpus: u32) -> Result<Box<dyn Guest>, PlatformError> {
         let size = GuestSize { cpus, memory: ByteSize(256 << 20) };
-        self.start_as(
-            platform,
-            &GuestSpec {
-                name: name.to_owned(),
-                size,
-                cpu_set: vec![0, 1],
-                data: None,
-                merge: false,
-                seccomp: Seccomp::Default,
-            },
-        )
+        self.start_as(platform, &GuestSpec { cpu_set: vec![0, 1], ..GuestSpec::new(name, size) })
     }
 
     fn start_as(&self, platform: &dyn Platform, spec: &GuestSpec) -> Result<Box<dyn Guest>, PlatformError> {
-        let ledger: Arc<dyn Ledger> = Arc::clone(&self.notes) as Arc<dyn Ledger>;
-        let site = Site {
-            run_id: &self.run_id,
-            agent: &self.agent,
-            lab: &self.lab,
-            mtu: 1500,
-            state: self.state.path(),
-            ledger: &ledger,
-            lifetime: Duration::from_secs(300),
-            timeout: Duration::from_secs(120),
-        };
-        platform.start(&site, spec)
+        platform.start(&self.0.site(), spec)
     }
 
     /// Nothing is left: what was written down was taken back, and no process carries the run's id.
     fn end(self) {
-        assert!(self.notes.0.lock().unwrap().1.is_empty(), "still written down: {:?}", self.notes.0.lock().unwrap().1);
-        assert_eq!(processes_of(&self.run_id), Vec::<String>::new());
-        let swept = tare_lab::reap(&self.run_id, &[], &mut |_, _| Ok(()));
+        assert!(self.0.notes.left().is_empty(), "still written down: {:?}", self.0.notes.left());
+        assert_eq!(processes_of(&self.0.run_id), Vec::<String>::new());
+        let swept = tare_lab::reap(&self.0.run_id, &[], &mut |_, _| Ok(()));
         assert!(swept.left.is_empty(), "{:?}", swept.left);
-        self.state.remove().unwrap();
+        self.0.state.remove().unwrap();
     }
 }
 
@@ -119,18 +68,7 @@ fn places_of(run_id: &str) -> Vec<PathBuf> {
 }
 
 fn exec(guest: &dyn Guest, script: &str) -> ExecResult {
-    let spec = ExecSpec {
-        user: None,
-        argv: ["sh", "-c", script].map(str::to_owned).to_vec(),
-        env: Vec::new(),
-        directory: None,
-        timeout_ns: 180_000_000_000,
-        output_limit_bytes: 65_536,
-    };
-    match guest.link().call(Request::Exec(spec), Duration::from_secs(200)) {
-        Ok(Reply::Executed(result)) => result,
-        other => panic!("{other:?}; it said: {}", guest.diagnostics()),
-    }
+    common::exec(guest, &["sh", "-c", script])
 }
 
 /// A machine, and how long it is tried: emulated ones take seconds to boot.
@@ -201,7 +139,7 @@ fn a_machine_has_what_was_asked_and_is_charged_for_all_of_it() {
     let group = std::fs::read_to_string(guest.groups()[0].join("cgroup.procs")).unwrap();
     let comm = |pid: &str| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     let inside: Vec<String> = group.lines().map(comm).collect();
-    let mut sorted = (inside.clone(), processes_of(&ground.run_id));
+    let mut sorted = (inside.clone(), processes_of(&ground.0.run_id));
     sorted.0.sort_unstable();
     sorted.1.sort_unstable();
     assert_eq!(sorted.0, sorted.1);
@@ -255,7 +193,7 @@ fn the_programs_that_carry_a_machine_are_users_of_their_own_with_hardly_a_right(
     let platform = platform("qemu", &json!({"data-disk": {"iscsi": "guest"}}));
     let Some(ground) = Ground::new("rights", &*platform) else { return };
     let mut guest = ground.start(&*platform, "rights", 1).unwrap();
-    let places = places_of(&ground.run_id);
+    let places = places_of(&ground.0.run_id);
     let named = |name: &str| {
         let comm = |place: &PathBuf| std::fs::read_to_string(place.join("comm")).unwrap_or_default();
         let found: Vec<_> = places.iter().filter(|place| comm(place).starts_with(name)).collect();
@@ -423,14 +361,14 @@ fn an_image_that_refers_to_another_file_is_refused_before_anything_is_made() {
     assert!(made.success());
     for format in ["qcow2", "raw"] {
         let hostile = platform("qemu", &json!({"image": {"file": {"path": image, "format": format}}}));
-        let Err(Refusal { reason, .. }) = hostile.check(&HostView::here(&ground.agent)) else {
+        let Err(Refusal { reason, .. }) = hostile.check(&HostView::here(&ground.0.agent)) else {
             panic!("as {format} it was taken");
         };
         assert!(reason.contains("hostile.qcow2"), "{reason}");
         assert!(format == "raw" || reason.contains("backing"), "{reason}");
         let Err(error) = ground.start(&*hostile, "hostile", 1) else { panic!("as {format} it was started") };
         assert!(error.to_string().contains("hostile.qcow2"), "{error}");
-        assert_eq!(ground.notes.0.lock().unwrap().0, 0, "something was about to be made");
+        assert_eq!(ground.0.notes.count(), 0, "something was about to be made");
     }
     ground.end();
 }
@@ -503,14 +441,7 @@ const TOUCHED: u64 = 200 << 20;
 /// time is over.
 fn given_back(ground: &Ground, name: &str, options: &Value, timeout: Duration) -> f64 {
     let size = GuestSize { cpus: 1, memory: ByteSize(512 << 20) };
-    let spec = GuestSpec {
-        name: name.to_owned(),
-        size,
-        cpu_set: Vec::new(),
-        data: None,
-        merge: false,
-        seccomp: Seccomp::Default,
-    };
+    let spec = GuestSpec::new(name, size);
     let mut guest = ground.start_as(&*platform("qemu", options), &spec).unwrap();
     let before = of_emulator(&*guest, "VmRSS");
     // Not zeroes: a kernel that is short of memory takes pages of those back by itself.
@@ -579,14 +510,7 @@ fn machines_of_three_gibibytes_run_java_from_one_disk_and_take_what_they_touch()
     for number in 0..count {
         let size = GuestSize { cpus: 1, memory: ByteSize(3 << 30) };
         let data = Some(GuestData { gold: gold.clone(), size: ByteSize(256 << 20), shared: true });
-        let spec = GuestSpec {
-            name: format!("j{number}"),
-            size,
-            cpu_set: Vec::new(),
-            data,
-            merge: true,
-            seccomp: Seccomp::Default,
-        };
+        let spec = GuestSpec { data, merge: true, ..GuestSpec::new(format!("j{number}"), size) };
         let guest = ground.start_as(&*platform, &spec).unwrap();
         let place = guest.data().unwrap().clone();
         let merging = guest.parity().into_iter().find(|row| row.resource == "memory merging").unwrap();

@@ -2,20 +2,17 @@
 
 use crate::common::sshd;
 
-use std::path::Path;
 use std::process::Command;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::common::{agent, conforms, platform, skipped};
+use crate::common::{self, Ground, agent, conforms, platform, skipped};
 use serde_json::{Value, json};
 use sshd::{CHATTY, CLOSES, ENDLESS, NOBODY, OTHER_MACHINE, PLAIN, Sshd, apart};
-use tare_lab::{Lab, LabConfig, Ledger, LedgerError, Resource, StateDir};
-use tare_model::guest::{GuestSize, GuestSpec, Seccomp};
+use tare_lab::Resource;
+use tare_model::guest::{GuestSize, GuestSpec};
 use tare_model::{ByteSize, Refusal};
 use tare_platform::conformance::Expect;
 use tare_platform::{ClientPlace, Guest, HostView, PlatformError, Reach, ReapSite, Site, client, registry};
-use tare_wire::{ExecSpec, Reply, Request};
 
 const PLATFORM: &str = "ssh";
 
@@ -24,69 +21,21 @@ fn with(mut options: Value, field: &str, value: impl Into<Value>) -> Value {
     options
 }
 
-/// A ledger that remembers.
-#[derive(Default)]
-struct Notes(Mutex<Vec<Option<Resource>>>);
-
-impl Ledger for Notes {
-    fn planned(&self, resource: &Resource) -> Result<u64, LedgerError> {
-        let mut notes = self.0.lock().unwrap();
-        notes.push(Some(resource.clone()));
-        Ok(notes.len() as u64 - 1)
-    }
-
-    fn released(&self, id: u64) -> Result<(), LedgerError> {
-        self.0.lock().unwrap()[usize::try_from(id).unwrap()] = None;
-        Ok(())
-    }
-}
-
 /// A run in which guests are made.
-struct Run {
-    id: String,
-    state: StateDir,
-    lab: Lab,
-    notes: Arc<Notes>,
-    ledger: Arc<dyn Ledger>,
-    agent: std::path::PathBuf,
-}
+struct Run(Ground);
 
 impl Run {
     fn new(label: &str) -> Option<Self> {
-        let agent = agent()?;
-        let id = format!("test-{}-{label}", std::process::id());
-        let state = StateDir::create(&id, Path::new("/nonexistent")).unwrap();
-        let lab = Lab::create(LabConfig::new(&id)).unwrap();
-        let notes = Arc::new(Notes::default());
-        Some(Self { id, state, lab, ledger: Arc::clone(&notes) as Arc<dyn Ledger>, notes, agent })
+        Ground::new(label, agent()?).map(Self)
     }
 
     fn site(&self) -> Site<'_> {
-        Site {
-            run_id: &self.id,
-            agent: &self.agent,
-            lab: &self.lab,
-            mtu: 1500,
-            state: self.state.path(),
-            ledger: &self.ledger,
-            lifetime: Duration::from_secs(300),
-            timeout: Duration::from_secs(20),
-        }
+        Site { timeout: Duration::from_secs(20), ..self.0.site() }
     }
 
     fn start(&self, options: &Value) -> Result<Box<dyn Guest>, PlatformError> {
         let size = GuestSize { cpus: 1, memory: ByteSize(256 << 20) };
-        platform(PLATFORM, options).start(
-            &self.site(),
-            &GuestSpec {
-                name: "t0".into(),
-                size,
-                cpu_set: vec![0],
-                data: None,
-                merge: false,
-                seccomp: Seccomp::Default,
-            },
-        )
+        platform(PLATFORM, options).start(&self.site(), &GuestSpec { cpu_set: vec![0], ..GuestSpec::new("t0", size) })
     }
 
     fn error(&self, options: &Value) -> String {
@@ -98,16 +47,15 @@ impl Run {
 
     /// What was written down and not taken away, by the platform's own name for it.
     fn tokens(&self) -> Vec<Value> {
-        let notes = self.notes.0.lock().unwrap();
-        let held = notes.iter().flatten().filter_map(|resource| match resource {
-            Resource::Held { token, .. } => Some(token.clone()),
+        let held = self.0.notes.left().into_iter().filter_map(|resource| match resource {
+            Resource::Held { token, .. } => Some(token),
             _ => None,
         });
         held.collect()
     }
 
     fn reap(&self, token: &Value) -> Result<(), PlatformError> {
-        let site = ReapSite { run_id: &self.id, state: self.state.path(), agent: &self.agent };
+        let site = ReapSite { run_id: &self.0.run_id, state: self.0.state.path(), agent: &self.0.agent };
         (registry::find(PLATFORM).unwrap().reap)(&site, token)
     }
 
@@ -115,12 +63,12 @@ impl Run {
     fn copies(&self) -> Vec<String> {
         let entries = std::fs::read_dir("/tmp").unwrap().flatten();
         let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-        names.filter(|name| name.starts_with(&format!("tare-{}-", self.id))).collect()
+        names.filter(|name| name.starts_with(&format!("tare-{}-", self.0.run_id))).collect()
     }
 
     /// Processes of the run, here and on the "other" machine.
     fn processes(&self) -> Vec<String> {
-        tare_lab::leftovers(&self.id).into_iter().filter(|left| left.starts_with("process")).collect()
+        tare_lab::leftovers(&self.0.run_id).into_iter().filter(|left| left.starts_with("process")).collect()
     }
 
     fn is_clean(&self) -> bool {
@@ -129,8 +77,8 @@ impl Run {
 
     fn end(self) {
         assert_eq!((self.copies(), self.tokens()), (Vec::new(), Vec::new()));
-        drop(self.lab);
-        self.state.remove().unwrap();
+        drop(self.0.lab);
+        self.0.state.remove().unwrap();
     }
 }
 
@@ -144,18 +92,7 @@ fn until(what: &str, mut so: impl FnMut() -> bool) {
 }
 
 fn exec(guest: &dyn Guest, argv: &[&str]) -> String {
-    let spec = ExecSpec {
-        user: None,
-        argv: argv.iter().map(|&word| word.to_owned()).collect(),
-        env: Vec::new(),
-        directory: None,
-        timeout_ns: 20_000_000_000,
-        output_limit_bytes: 4096,
-    };
-    match guest.link().call(Request::Exec(spec), Duration::from_secs(30)).unwrap() {
-        Reply::Executed(result) => String::from_utf8(result.stdout).unwrap(),
-        other => panic!("{other:?}"),
-    }
+    String::from_utf8(common::exec(guest, argv).stdout).unwrap()
 }
 
 #[test]
@@ -170,7 +107,7 @@ fn a_machine_behind_ssh_conforms() {
 fn a_pinned_key_is_the_only_one_that_is_accepted() {
     apart(skipped, |sshd| {
         let Some(run) = Run::new("pinned") else { return };
-        let view = HostView::here(&run.agent);
+        let view = HostView::here(&run.0.agent);
         let check = |options: &Value| platform(PLATFORM, options).check(&view);
         let options = sshd.options(PLAIN);
         assert!(check(&options).is_ok(), "{:?}", check(&options));
@@ -238,7 +175,7 @@ fn what_is_no_machine_of_ours_is_refused_at_once_and_in_clear_words() {
 fn a_machine_that_never_stops_talking_is_given_up() {
     apart(skipped, |sshd| {
         let Some(run) = Run::new("endless") else { return };
-        let view = HostView::here(&run.agent);
+        let view = HostView::here(&run.0.agent);
         let Err(Refusal { reason, .. }) = platform(PLATFORM, &sshd.options(ENDLESS)).check(&view) else {
             panic!("it was taken for a machine")
         };
@@ -306,10 +243,9 @@ fn what_a_killed_controller_left_goes_and_the_machine_is_stopped() {
         let mut elsewhere = token;
         elsewhere["place"]["directory"] = json!("/tmp");
         assert!(run.reap(&elsewhere).is_err());
-        let (id, lab, state) = (run.id.clone(), run.lab, run.state);
-        drop(lab);
-        state.remove().unwrap();
-        assert_eq!(tare_lab::leftovers(&id), Vec::<String>::new());
+        drop(run.0.lab);
+        run.0.state.remove().unwrap();
+        assert_eq!(tare_lab::leftovers(&run.0.run_id), Vec::<String>::new());
     });
 }
 
@@ -320,21 +256,14 @@ fn what_the_machine_has_is_reported_and_a_client_may_be_on_it() {
         let made = platform(PLATFORM, &with(sshd.options(PLAIN), "listen", "127.0.0.2"));
         assert_eq!(made.reach(), Reach::Outside);
         let size = GuestSize { cpus: 1000, memory: ByteSize(1 << 50) };
-        let spec = GuestSpec {
-            name: "c0".into(),
-            size,
-            cpu_set: vec![0],
-            data: None,
-            merge: false,
-            seccomp: Seccomp::Default,
-        };
+        let spec = GuestSpec { cpu_set: vec![0], ..GuestSpec::new("c0", size) };
         let mut guest = client(&run.site(), &spec, ClientPlace::Machine(&*made)).unwrap();
         assert_eq!((guest.address().to_string(), guest.listen().to_string()), ("127.0.0.1".into(), "127.0.0.2".into()));
         let rows = guest.parity();
         assert_eq!(rows.iter().map(|row| row.equal).collect::<Vec<_>>(), [false, false], "{rows:?}");
         assert!(rows.iter().all(|row| row.granted.is_some()), "{rows:?}");
         assert!(guest.groups().is_empty() && guest.drops().is_none());
-        assert!(exec(&*guest, &["sh", "-c", "echo $TARE_RUN"]).contains(&run.id));
+        assert!(exec(&*guest, &["sh", "-c", "echo $TARE_RUN"]).contains(&run.0.run_id));
         guest.destroy().unwrap();
         run.end();
     });

@@ -4,15 +4,23 @@
 
 pub mod engines;
 pub mod libvirtd;
+pub mod loop_device;
 pub mod sshd;
 
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::process::Command;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde_json::Value;
-use tare_lab::StateDir;
+use tare_lab::{Lab, LabConfig, Ledger, LedgerError, Resource, StateDir};
 use tare_platform::conformance::{self, Expect};
-use tare_platform::{Platform, registry};
+use tare_platform::{Guest, Platform, Site, registry};
+use tare_wire::{ExecResult, ExecSpec, Reply, Request};
+
+const NOBODY: u32 = 65_534;
 
 /// So many guests come and go in a check, unless all variants are wanted: growth shows with few.
 const CYCLES: u32 = 3;
@@ -69,6 +77,133 @@ pub fn platform(name: &str, options: &Value) -> Box<dyn Platform> {
     (entry.make)(&(entry.check_options)(options).unwrap()).unwrap()
 }
 
+/// A ledger that remembers: what was written down, and `None` for what was taken back.
+#[derive(Default)]
+pub struct Notes(Mutex<Vec<Option<Resource>>>);
+
+impl Notes {
+    /// What was written down, whatever became of it.
+    pub fn count(&self) -> usize {
+        self.0.lock().unwrap().len()
+    }
+
+    /// What was not taken back.
+    pub fn left(&self) -> Vec<Resource> {
+        self.0.lock().unwrap().iter().flatten().cloned().collect()
+    }
+}
+
+impl Ledger for Notes {
+    fn planned(&self, resource: &Resource) -> Result<u64, LedgerError> {
+        let mut notes = self.0.lock().unwrap();
+        notes.push(Some(resource.clone()));
+        Ok(notes.len() as u64 - 1)
+    }
+
+    fn released(&self, id: u64) -> Result<(), LedgerError> {
+        self.0.lock().unwrap()[usize::try_from(id).unwrap()] = None;
+        Ok(())
+    }
+}
+
+/// A lab and a state directory of a test's own, to start guests in.
+pub struct Ground {
+    pub run_id: String,
+    pub agent: PathBuf,
+    pub lab: Lab,
+    pub state: StateDir,
+    pub notes: Arc<Notes>,
+    ledger: Arc<dyn Ledger>,
+}
+
+impl Ground {
+    /// `None`, and the test is skipped, where a user may have no lab.
+    pub fn new(label: &str, agent: PathBuf) -> Option<Self> {
+        let run_id = format!("test-{}-{label}", std::process::id());
+        let lab = match Lab::create(LabConfig::new(&run_id)) {
+            Err(error) if tare_lab::is_rootless() => {
+                skipped(&error.to_string());
+                return None;
+            }
+            made => made.unwrap(),
+        };
+        let state = StateDir::create(&run_id, Path::new("/nonexistent")).unwrap();
+        let notes = Arc::new(Notes::default());
+        Some(Self { run_id, agent, lab, state, ledger: Arc::clone(&notes) as Arc<dyn Ledger>, notes })
+    }
+
+    /// Where its guests go.
+    pub fn site(&self) -> Site<'_> {
+        Site {
+            run_id: &self.run_id,
+            agent: &self.agent,
+            lab: &self.lab,
+            mtu: 1500,
+            state: self.state.path(),
+            ledger: &self.ledger,
+            lifetime: Duration::from_secs(300),
+            timeout: Duration::from_secs(120),
+        }
+    }
+}
+
+/// Runs a program in a guest; how it ended.
+pub fn exec(guest: &dyn Guest, argv: &[&str]) -> ExecResult {
+    executed(guest, ExecSpec::new(argv, Duration::from_secs(180), 65_536))
+}
+
+fn executed(guest: &dyn Guest, spec: ExecSpec) -> ExecResult {
+    match guest.link().call(Request::Exec(spec), Duration::from_secs(200)) {
+        Ok(Reply::Executed(result)) => result,
+        other => panic!("{}: {other:?}; it said: {}", guest.spec().name, guest.diagnostics()),
+    }
+}
+
+/// Runs a script as nobody in a guest, to its good end; what it printed.
+fn as_nobody(guest: &dyn Guest, script: &str) -> String {
+    let spec = ExecSpec::new(&["sh", "-c", script], Duration::from_secs(120), 16 << 10);
+    let ran = executed(guest, ExecSpec { user: Some((NOBODY, NOBODY)), ..spec });
+    let said = String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned();
+    assert_eq!(ran.code, Some(0), "{}: {said}", guest.spec().name);
+    said
+}
+
+/// The newest PostgreSQL of this host's.
+pub fn postgres() -> Option<PathBuf> {
+    let installed = std::fs::read_dir("/usr/lib/postgresql").ok()?.flatten().map(|entry| entry.path().join("bin"));
+    installed.filter(|programs| programs.join("initdb").exists() && programs.join("pgbench").exists()).max()
+}
+
+/// A gold copy with a cluster in it, empty without PostgreSQL's programs.
+pub fn gold(place: &Path, programs: Option<&Path>) -> PathBuf {
+    std::fs::set_permissions(place, std::fs::Permissions::from_mode(0o711)).unwrap();
+    let gold = place.join("gold");
+    std::fs::DirBuilder::new().mode(0o755).create(&gold).unwrap();
+    let data = gold.join("data");
+    std::fs::DirBuilder::new().mode(0o700).create(&data).unwrap();
+    let _ = chown(&data, Some(NOBODY), Some(NOBODY));
+    let Some(programs) = programs else { return gold };
+    let mut initdb = Command::new(programs.join("initdb"));
+    initdb.args(["--username=store", "--auth=trust", "--locale=C", "--encoding=UTF8", "-D"]).arg(&data);
+    let made = initdb.current_dir("/").uid(NOBODY).gid(NOBODY).output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+    gold
+}
+
+/// Starts the server on a guest's data as a study does, does some work with its programs, and ends it in order; what was printed.
+pub fn serves(guest: &dyn Guest, programs: &Path, work: &str) -> String {
+    let (path, programs) = (&guest.data().expect("it was given data").path, programs.display());
+    as_nobody(
+        guest,
+        &format!(
+            "exec 2>&1; export PATH={programs}:$PATH PGUSER=store PGHOST=127.0.0.1 PGDATABASE=postgres; cd {path} || exit; \
+             pg_ctl -D data -w -t 90 -l data/log -o '-c listen_addresses=127.0.0.1 -c unix_socket_directories= \
+             -c shared_buffers=64MB' start || {{ cat data/log; exit 1; }}; \
+             {work} && pg_ctl -D data -w stop || {{ cat data/log; exit 1; }}"
+        ),
+    )
+}
+
 /// What a guest's root tries on the host's files through the share, mounted anew and for writing, and how each attempt
 /// must end: the host refuses it. `run` runs a script in the guest and gives what it printed.
 pub fn cannot_write_the_host(run: impl FnOnce(&str) -> String) {
@@ -119,7 +254,7 @@ fn copy_small_root(at: &Path) -> Option<()> {
     let tools =
         ["sh", "true", "sleep", "rm", "mkdir", "sync", "dd", "head", "cat", "ls", "stat", "readlink"].map(program);
     for program in tools.iter().chain([&agent]).map(String::as_str) {
-        let listed = std::process::Command::new("ldd").arg(program).output().ok()?;
+        let listed = Command::new("ldd").arg(program).output().ok()?;
         let text = String::from_utf8(listed.stdout).ok()?;
         let libraries = text.split_whitespace().filter(|word| word.starts_with('/'));
         for file in libraries.chain([program]) {
