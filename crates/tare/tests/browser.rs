@@ -5,7 +5,7 @@ use crate::common;
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::{CONTAINER, expect_code, is_root, run, small_study, write_study};
+use crate::common::{CONTAINER, expect_code, is_root, ran, run, small_study};
 
 /// Opens a file in a browser without a window; gives what it printed.
 fn browser(file: &Path, profile: &Path, action: &[&str]) -> Option<std::process::Output> {
@@ -30,9 +30,8 @@ fn the_report_of_a_run_is_drawn_by_a_browser_without_network_and_needs_no_script
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let study = write_study(folder.path(), &small_study(2, CONTAINER));
-    let out = folder.path().join("run");
-    expect_code(&run(&["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]), 0);
+    let (out, output) = ran(folder.path(), &small_study(2, CONTAINER));
+    expect_code(&output, 0);
     let html = out.join("report.html");
     let Some(dom) = browser(&html, &folder.path().join("profile"), &["--dump-dom"]) else {
         return tare_testkit::skipped("no Chromium is installed");

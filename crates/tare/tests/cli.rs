@@ -2,7 +2,7 @@
 
 use crate::common;
 
-use crate::common::{CONTAINER, expect_code, run, small_study, stderr, stdout, write_study};
+use crate::common::{CONTAINER, expect_code, ran, run, small_study, stderr, stdout, write_study};
 
 #[test]
 fn a_study_that_init_writes_can_be_planned_and_is_never_written_over() {
@@ -116,9 +116,7 @@ fn a_wrong_study_is_shown_where_it_is_wrong_before_anything_is_started() {
         ("workload = \"rr\"", "workload = \"netperf\"", "netperf"),
         ("request = \"128B\"", "request = \"0B\"", "0B"),
     ] {
-        let study = write_study(folder.path(), &small_study(1, CONTAINER).replace(right, wrong));
-        let out = folder.path().join("run");
-        let output = run(&["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+        let (out, output) = ran(folder.path(), &small_study(1, CONTAINER).replace(right, wrong));
         expect_code(&output, 2);
         let said = stderr(&output);
         assert!(said.contains(says) && said.contains("study.toml"), "{wrong}: {said}");

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use crate::common::{
-    CONTAINER, cache, expect_code, is_root, outcomes, processes_of, run, run_ids, small_study, tare, write_study,
+    CONTAINER, cache, expect_code, is_root, outcomes, processes_of, ran, run_ids, small_study, tare, write_study,
 };
 
 /// Descriptors that nobody but the shell of the test opens under these numbers.
@@ -150,9 +150,8 @@ fn a_guest_cannot_change_the_host_at_either_level_of_the_filter() {
             "[cases.{name}]\nworkload = \"exec\"\nguest = {{ seccomp = \"{name}\" }}\nparameters = {{ command = {command} }}\n"
         )
     };
-    let study = write_study(folder.path(), &format!("{study}{}{}", case("default", 2), case("off", 0)));
-    let out = folder.path().join("run");
-    expect_code(&run(&["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]), 0);
+    let (out, output) = ran(folder.path(), &format!("{study}{}{}", case("default", 2), case("off", 0)));
+    expect_code(&output, 0);
     let outcomes = outcomes(&out);
     assert!(outcomes.len() >= 4 && outcomes.iter().all(|outcome| outcome == "completed"), "{outcomes:?}");
 }

@@ -1,12 +1,11 @@
 //! Density run for real: guests are added, driven and merged, the scale-up stops by itself, and the host is as it was.
 
-use crate::common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::common::{
-    cache, expect_code, findings, is_root, left_by_runs_into, outcomes, ran, run, stderr, stdout, write_study,
+    begin, expect_code, findings, has_bundle, kill, left_by_runs_into, outcomes, ran, run, stderr, stdout, study_of,
+    write_study,
 };
 use serde_json::Value;
 
@@ -19,17 +18,12 @@ struct Host {
 impl Host {
     /// Tells what is missing.
     fn take() -> Option<Self> {
-        if !is_root() {
+        if !has_bundle("java") {
             return None;
         }
         let ksm = Path::new("/sys/kernel/mm/ksm");
         if !ksm.join("run").exists() {
             tare_testkit::skipped("this kernel cannot merge equal pages (no /sys/kernel/mm/ksm)");
-            return None;
-        }
-        let cache = cache();
-        if !cache.join("bundle/java/runtime/bin/java").exists() {
-            tare_testkit::skipped("no Java for guests: `make build` makes it");
             return None;
         }
         let lock = fs::OpenOptions::new().create(true).append(true).open("/run/lock/tare-ksm-test.lock").unwrap();
@@ -61,31 +55,11 @@ fn available() -> u64 {
 
 /// Guests of 320 MiB in which an application of one data group runs.
 fn study(arms: &str, density: &str, parameters: &str) -> String {
-    format!(
-        r#"
-schema = 1
-name = "density"
-question = "How many?"
-baseline = "plain"
-blocks = 1
-noise-floor = false
-seed = 3
-trust-domain = "this test's own guests"
-
-[arms.plain]
-platform = "container"
-{arms}
-
-[guest]
-cpus = 1
-memory = "352MiB"
-
-[phases]
-warm-up = "1s"
-steady-state = "2s"
-ramp-down = "100ms"
-
-[lab]
+    let top = "baseline = \"plain\"\nblocks = 1\ntrust-domain = \"this test's own guests\"";
+    let arms = format!("[arms.plain]\nplatform = \"container\"\n{arms}");
+    let phases = [("warm-up", "1s"), ("steady-state", "2s"), ("ramp-down", "100ms")];
+    let case = format!(
+        r#"[lab]
 placement = "unpinned"
 
 [cases.density]
@@ -94,7 +68,8 @@ load = {{ closed = {{ clients = 1 }} }}
 parameters = {{ heap = "96MiB", room = "64MiB", {parameters} }}
 density = {{ {density} }}
 "#
-    )
+    );
+    study_of(top, &arms, "352MiB", &phases, &case)
 }
 
 const MERGED: &str = r#"
@@ -193,8 +168,7 @@ fn a_run_that_is_killed_while_it_merges_leaves_settings_that_are_put_back_though
     let text = study(MERGED, "guests = [1, 2]", "memory = \"zeroed\"").replace("blocks = 1", "blocks = 2");
     let study = write_study(folder.path(), &text);
     let out = folder.path().join("run");
-    let mut child =
-        common::tare().args(["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]).spawn().unwrap();
+    let mut child = begin(&study, &out);
     let began = std::time::Instant::now();
     let merging = || fs::read_to_string("/sys/kernel/mm/ksm/run").unwrap().trim() == "1";
     while !merging() {
@@ -202,8 +176,7 @@ fn a_run_that_is_killed_while_it_merges_leaves_settings_that_are_put_back_though
         assert!(began.elapsed().as_secs() < 300, "nothing was merged in five minutes");
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    child.kill().unwrap();
-    child.wait().unwrap();
+    kill(&mut child);
     // Somebody throws the run folder away: what was found is in the ledger. The reaper may be at it when reap is asked.
     fs::remove_dir_all(&out).unwrap();
     expect_code(&run(&["reap"]), 0);

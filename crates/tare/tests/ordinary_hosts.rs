@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tare_testkit::emulated::{AMD64, ARM64, EmulatedHost, Hardware};
 
-use common::{findings, outcomes};
+use common::{findings, outcomes, study_of};
 
 /// The folder with the host's disk: what `scripts/test-host-disk.sh` prints.
 const DISK: &str = "TARE_TEST_HOST_DISK";
@@ -168,30 +168,9 @@ fn study(arms: &str) -> String {
 }
 
 fn with_baseline(baseline: &str, arms: &str, steady_state: &str) -> String {
-    format!(
-        r#"
-schema = 1
-name = "hosts"
-question = "Does every arm run here?"
-baseline = "{baseline}"
-blocks = 1
-noise-floor = false
-trust-domain = "this test alone"
-
-{arms}
-[guest]
-cpus = 1
-memory = "256MiB"
-
-[phases]
-warm-up = "300ms"
-steady-state = "{steady_state}"
-
-[cases.rr]
-workload = "rr"
-parameters = {{ request = "128B", response = "128B" }}
-"#
-    )
+    let top = format!("baseline = \"{baseline}\"\nblocks = 1\ntrust-domain = \"this test alone\"");
+    let case = "[cases.rr]\nworkload = \"rr\"\nparameters = { request = \"128B\", response = \"128B\" }\n";
+    study_of(&top, arms, "256MiB", &[("warm-up", "300ms"), ("steady-state", steady_state)], case)
 }
 
 fn arm(id: &str, platform: &str, options: &str) -> String {

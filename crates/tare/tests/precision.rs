@@ -1,11 +1,10 @@
 //! Blocks by precision: a case with little spread ends early, one with much goes to the most, and a run that was killed between goes on so.
 
 use std::path::Path;
-use std::process::Stdio;
 
 use crate::common::{
-    expect_code, findings, is_root, left_by_runs_into, outcomes, run, small_study, stderr, stdout, tare, until,
-    write_study,
+    begin, expect_code, findings, is_root, journal, kill, left_by_runs_into, outcomes, run, small_study, stderr,
+    stdout, until, write_study,
 };
 
 /// Two equal arms whose scores differ by chance alone: by next to nothing in one case, by anything in the other.
@@ -26,7 +25,7 @@ fn study(folder: &Path) -> String {
 
 /// The cases that the journal says ended, with their blocks and why.
 fn ended(out: &Path) -> Vec<(String, u64, String)> {
-    let journal = std::fs::read_to_string(out.join("journal.jsonl")).unwrap_or_default();
+    let journal = journal(out);
     let lines = journal.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     let events = lines.map(|line| line["event"].clone()).filter(|event| event["kind"] == "case-ended");
     let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
@@ -44,11 +43,9 @@ fn a_quiet_case_ends_early_a_loud_one_at_the_most_and_a_killed_run_goes_on_so() 
     let place = out.to_str().unwrap();
     let planned = run(&["plan", &study]);
     assert!(stdout(&planned).contains("at most 48 = 6 to 12 blocks x 2 cases x 2 arms"), "{}", stdout(&planned));
-    let mut child =
-        tare().args(["run", &study, "--out", place]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child = begin(Path::new(&study), &out);
     until("the quiet case to end", || !ended(&out).is_empty());
-    child.kill().unwrap();
-    child.wait().unwrap();
+    kill(&mut child);
     let kept = outcomes(&out).len();
     assert!((16..40).contains(&kept), "{kept} trials");
     let resumed = run(&["run", &study, "--out", place, "--resume"]);

@@ -12,9 +12,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::common::{
-    CONTAINER, expect_code, is_root, left_by_runs_into, outcomes, run, run_ids, small_study, stdout, tare, until,
-    write_study,
+    CONTAINER, begin, expect_code, is_root, journal, kill, left_by_runs_into, outcomes, run, run_ids, signal,
+    small_study, stdout, until, write_study,
 };
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 /// Set in a process that runs one test, in namespaces of its own.
@@ -113,12 +114,6 @@ fn ids_now() -> BTreeSet<String> {
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-fn started(study: &Path, out: &Path) -> Child {
-    let mut command = tare();
-    command.args(["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]);
-    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
-}
-
 /// Kills controllers at random moments and waits, with no further command, until the host is as it was before.
 fn kill_at_random_moments(arms: &str, rounds: u64, moments: Duration, limit: Duration) {
     let rounds = std::env::var(ROUNDS).ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(rounds);
@@ -133,7 +128,7 @@ fn kill_at_random_moments(arms: &str, rounds: u64, moments: Duration, limit: Dur
     let (mut killed, mut found, mut longest) = (0, 0, Duration::ZERO);
     for round in 0..rounds {
         let out = folder.path().join(format!("run{round}"));
-        let mut child = started(&study, &out);
+        let mut child = begin(&study, &out);
         std::thread::sleep(moments.mul_f64(rand::random()));
         if child.try_wait().unwrap().is_some() {
             continue;
@@ -186,18 +181,12 @@ fn reaper_of(id: &str) -> Option<u32> {
     processes().into_iter().find(|(_, words)| *words == wanted).map(|(pid, _)| pid)
 }
 
-fn send(signal: &str, pid: u32) {
-    assert!(Command::new("kill").args([signal, &pid.to_string()]).status().unwrap().success());
-}
-
 /// A run that drives, its id and its reaper.
 fn driving(folder: &Path) -> (Child, PathBuf, String, u32) {
     let study = write_study(folder, &small_study(1, CONTAINER).replace("200ms", "60s"));
     let out = folder.join("run");
-    let child = started(&study, &out);
-    until("the first trial to drive", || {
-        fs::read_to_string(out.join("journal.jsonl")).is_ok_and(|text| text.contains("\"drive\""))
-    });
+    let child = begin(&study, &out);
+    until("the first trial to drive", || journal(&out).contains("\"drive\""));
     let id = run_ids(&out).remove(0);
     let reaper = reaper_of(&id).expect("the run has a reaper");
     (child, out, id, reaper)
@@ -227,9 +216,8 @@ fn a_reaper_is_apart_from_its_run_and_does_its_work_whatever_signal_came() {
     let session = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(3).unwrap();
     assert_eq!(session, reaper.to_string(), "it is in a session of its own");
 
-    ["-INT", "-HUP", "-TERM"].iter().for_each(|signal| send(signal, reaper));
-    child.kill().unwrap();
-    child.wait().unwrap();
+    [Signal::INT, Signal::HUP, Signal::TERM].into_iter().for_each(|sent| signal(reaper, sent).unwrap());
+    kill(&mut child);
     until("the reaper to take everything down", || left_by_runs_into(&out).is_empty() && reaper_of(&id).is_none());
 }
 
@@ -248,11 +236,10 @@ fn a_run_that_ends_by_itself_or_lost_its_reaper_leaves_none() {
 
     // Where both are killed, reaping by hand is what is left.
     let (mut child, out, id, reaper) = driving(folder.path());
-    send("-KILL", reaper);
+    signal(reaper, Signal::KILL).unwrap();
     until("the reaper to end", || reaper_of(&id).is_none());
     assert!(child.try_wait().unwrap().is_none(), "the run ended with its reaper");
-    child.kill().unwrap();
-    child.wait().unwrap();
+    kill(&mut child);
     assert!(!left_by_runs_into(&out).is_empty());
     expect_code(&run(&["reap"]), 0);
     assert_eq!(left_by_runs_into(&out), Vec::<String>::new());
@@ -287,7 +274,7 @@ fn without_root_the_reaper_takes_a_killed_run_down_too() {
     let mut ended = false;
     until("the first trial to drive", || {
         ended = child.try_wait().unwrap().is_some();
-        ended || fs::read_to_string(out.join("journal.jsonl")).is_ok_and(|text| text.contains("\"drive\""))
+        ended || journal(&out).contains("\"drive\"")
     });
     if ended {
         tare_testkit::skipped("needs setpriv and unprivileged user namespaces");
@@ -295,8 +282,7 @@ fn without_root_the_reaper_takes_a_killed_run_down_too() {
     }
     let id = run_ids(&out).remove(0);
     assert!(reaper_of(&id).is_some() && common::processes_of(&id).len() > 1);
-    child.kill().unwrap();
-    child.wait().unwrap();
+    kill(&mut child);
     until("the reaper to take everything down", || reaper_of(&id).is_none());
     assert_eq!(common::processes_of(&id), Vec::<u32>::new());
     assert!(!Path::new("/tmp/tare-65534").join(&id).exists());

@@ -6,7 +6,8 @@ mod sshd;
 use std::path::Path;
 
 use crate::common::{
-    expect_code, left_by_runs_into, outcomes, run, run_ids, small_study, stderr, stdout, tare, until, write_study,
+    begin, expect_code, journal, kill, left_by_runs_into, outcomes, query, ran, run, run_ids, small_study, stderr,
+    stdout, until, write_study,
 };
 use sshd::{PLAIN, Sshd, apart};
 use tare_testkit::skipped;
@@ -36,13 +37,6 @@ fn is_clean(out: &Path) {
     assert_eq!((copies(out), left_by_runs_into(out)), (Vec::new(), Vec::new()));
 }
 
-fn query(out: &Path, sql: &str) -> Vec<String> {
-    let results = rusqlite::Connection::open(out.join("results.sqlite")).unwrap();
-    let mut statement = results.prepare(sql).unwrap();
-    let rows = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
-    rows.map(Result::unwrap).collect()
-}
-
 #[test]
 fn an_arm_in_the_lab_and_one_behind_ssh_are_measured_from_this_host() {
     apart(skipped, |sshd| {
@@ -59,7 +53,7 @@ fn an_arm_in_the_lab_and_one_behind_ssh_are_measured_from_this_host() {
         for expected in ["network-path", "no service demand", "Not measured here on far: service demand"] {
             assert!(findings.contains(expected), "{expected} is not in the findings");
         }
-        let facts = query(&out, "SELECT DISTINCT name FROM facts ORDER BY 1");
+        let facts = query::<String>(&out, "SELECT DISTINCT name FROM facts ORDER BY 1");
         for expected in ["guest clock", "machine CPU, by its own kernel"] {
             assert!(facts.iter().any(|fact| fact == expected), "{expected}: {facts:?}");
         }
@@ -79,12 +73,11 @@ fn load_comes_from_a_machine_behind_ssh() {
         assert!(!folder.path().join("no").exists());
 
         let text = small_study(2, &arm(sshd, "")).replace("[arms.native]\nplatform = \"native\"\n", "") + &client;
-        let study = write_study(folder.path(), &text.replace("baseline = \"native\"", "baseline = \"far\""));
-        let out = folder.path().join("run");
-        expect_code(&run(&["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]), 0);
+        let (out, output) = ran(folder.path(), &text.replace("baseline = \"native\"", "baseline = \"far\""));
+        expect_code(&output, 0);
         assert_eq!(outcomes(&out), vec!["completed"; 2]);
         is_clean(&out);
-        let facts = query(&out, "SELECT value FROM facts WHERE name = 'driver clock'");
+        let facts = query::<String>(&out, "SELECT value FROM facts WHERE name = 'driver clock'");
         assert!(facts.len() == 2 && facts.iter().all(|fact| fact.contains("us")), "{facts:?}");
     });
 }
@@ -99,13 +92,9 @@ fn a_killed_run_leaves_nothing_there_and_its_reaper_stops_the_machine() {
         let text = text.replace("[arms.native]\nplatform = \"native\"\n", "");
         let study = write_study(folder.path(), &text.replace("baseline = \"native\"", "baseline = \"far\""));
         let out = folder.path().join("run");
-        let mut running =
-            tare().args(["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]).spawn().unwrap();
-        until("load", || {
-            std::fs::read_to_string(out.join("journal.jsonl")).is_ok_and(|journal| journal.contains("\"drive\""))
-        });
-        running.kill().unwrap();
-        running.wait().unwrap();
+        let mut running = begin(&study, &out);
+        until("load", || journal(&out).contains("\"drive\""));
+        kill(&mut running);
         // The kernel ends the connection, that ends the agent, and its shell there takes the copy away.
         until("the agent to end with its controller", || copies(&out).is_empty());
         until("the reaper to run the stop command", || log.exists());

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::common::{
-    CONTAINER, expect_code, is_root, left_by_runs_into, outcomes, run, small_study, stdout, tare, write_study,
+    CONTAINER, expect_code, is_root, left_by_runs_into, outcomes, query, ran, run, small_study, stdout, tare,
+    write_study,
 };
 
 fn have(program: &str) -> bool {
@@ -23,13 +24,10 @@ fn a_study_of_native_and_container_ends_with_a_verdict_and_a_report() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let study = write_study(folder.path(), &small_study(2, CONTAINER));
-    let out = folder.path().join("run");
-    let (study, out_text) = (study.to_str().unwrap(), out.to_str().unwrap());
-    let ran = run(&["run", study, "--out", out_text]);
-    expect_code(&ran, 0);
+    let (out, output) = ran(folder.path(), &small_study(2, CONTAINER));
+    expect_code(&output, 0);
     assert_eq!(outcomes(&out), vec!["completed"; 4]);
-    assert!(stdout(&ran).contains("report.html"), "{}", stdout(&ran));
+    assert!(stdout(&output).contains("report.html"), "{}", stdout(&output));
     let html = std::fs::read_to_string(out.join("report.html")).unwrap();
     assert!(html.contains("Does it work?") && html.contains("container"));
     assert_eq!(left_by_runs_into(&out), Vec::<String>::new());
@@ -70,10 +68,8 @@ fn oci_runtimes_run_the_same_study() {
         .map(|runtime| format!("[arms.{runtime}]\nplatform = \"oci\"\noptions = {{ runtime = \"{runtime}\" }}\n"))
         .collect();
     let folder = tempfile::tempdir().unwrap();
-    let study = write_study(folder.path(), &small_study(1, &arms));
-    let out = folder.path().join("run");
-    let ran = run(&["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]);
-    expect_code(&ran, 0);
+    let (out, output) = ran(folder.path(), &small_study(1, &arms));
+    expect_code(&output, 0);
     assert_eq!(outcomes(&out).len(), 1 + arms.matches("platform").count());
     assert_eq!(left_by_runs_into(&out), Vec::<String>::new());
 }
@@ -121,14 +117,9 @@ fn how_fast_a_guest_computes_and_what_it_weighs_is_measured_on_every_arm() {
     }
     let folder = tempfile::tempdir().unwrap();
     let cases = "\n[cases.speed]\nworkload = \"cpu\"\nparameters = { threads = 1 }\n";
-    let study = write_study(folder.path(), &(small_study(1, CONTAINER) + cases));
-    let out = folder.path().join("run");
-    expect_code(&run(&["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]), 0);
-    let results = rusqlite::Connection::open(out.join("results.sqlite")).unwrap();
-    let values = |metric: &str| -> Vec<f64> {
-        let mut statement = results.prepare("SELECT value FROM metrics WHERE metric = ?1").unwrap();
-        statement.query_map([metric], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
-    };
+    let (out, output) = ran(folder.path(), &(small_study(1, CONTAINER) + cases));
+    expect_code(&output, 0);
+    let values = |metric: &str| query::<f64>(&out, &format!("SELECT value FROM metrics WHERE metric = '{metric}'"));
     let speeds = values("chunks_per_s");
     assert!(speeds.len() == 2 && speeds.iter().all(|speed| *speed > 1.0), "{speeds:?}");
     let weights = values("idle_memory_bytes");
@@ -141,9 +132,8 @@ fn limits_are_read_back_and_equal_on_every_arm() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let study = write_study(folder.path(), &small_study(1, CONTAINER));
-    let out = folder.path().join("run");
-    expect_code(&run(&["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]), 0);
+    let (out, output) = ran(folder.path(), &small_study(1, CONTAINER));
+    expect_code(&output, 0);
     let results = rusqlite::Connection::open(out.join("results.sqlite")).unwrap();
     let mut statement =
         results.prepare("SELECT resource, count(DISTINCT granted), min(equal) FROM parity GROUP BY 1").unwrap();
@@ -194,18 +184,10 @@ parameters = { exchange = "tcp-crr" }
 workload = "exec"
 parameters = { command = ["sh", "-c", "echo score: 42"], metrics = { score = { regex = "score: ([0-9]+)", unit = "points", better = "higher" } } }
 "#;
-    let study = write_study(folder.path(), &(small_study(1, CONTAINER) + cases));
-    let out = folder.path().join("run");
-    expect_code(&run(&["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]), 0);
+    let (out, output) = ran(folder.path(), &(small_study(1, CONTAINER) + cases));
+    expect_code(&output, 0);
     assert_eq!(outcomes(&out), vec!["completed"; 16]);
-    let results = rusqlite::Connection::open(out.join("results.sqlite")).unwrap();
-    let scores: Vec<f64> = results
-        .prepare("SELECT value FROM metrics WHERE metric = 'score'")
-        .unwrap()
-        .query_map([], |row| row.get(0))
-        .unwrap()
-        .map(Result::unwrap)
-        .collect();
+    let scores = query::<f64>(&out, "SELECT value FROM metrics WHERE metric = 'score'");
     assert_eq!(scores, [42.0, 42.0]);
 }
 
@@ -216,10 +198,8 @@ fn a_command_that_fails_is_a_failed_trial_and_the_others_go_on() {
     }
     let folder = tempfile::tempdir().unwrap();
     let case = "[cases.wrong]\nworkload = \"exec\"\nparameters = { command = [\"sh\", \"-c\", \"echo no such disk >&2; exit 3\"] }\n";
-    let study = write_study(folder.path(), &(small_study(1, CONTAINER) + case));
-    let out = folder.path().join("run");
-    let ran = run(&["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]);
-    expect_code(&ran, 3);
+    let (out, output) = ran(folder.path(), &(small_study(1, CONTAINER) + case));
+    expect_code(&output, 3);
     assert_eq!(outcomes(&out), ["completed", "completed", "failed", "failed"]);
     let markdown = std::fs::read_to_string(out.join("report.md")).unwrap();
     assert!(markdown.contains("no such disk"), "the report says what the command said");

@@ -1,74 +1,26 @@
 //! Storage paths of virtual machines: what `plan` refuses, and `run` before its first trial.
 
+#[path = "../../platform/tests/common/loop_device.rs"]
+mod loop_device;
+
 use std::path::Path;
-use std::process::Command;
 
-use crate::common::{is_root, outcomes, run, stderr, stdout, write_study};
+use crate::common::{self, is_root, outcomes, postgres, ran, run, stderr, stdout, write_study};
+use loop_device::Loop;
 use tare_testkit::skipped;
-
-/// A block device that is a file of ours; gone when it is dropped.
-struct Loop(String);
-
-impl Loop {
-    fn of(file: &Path, bytes: u64) -> Option<Self> {
-        std::fs::File::create(file).and_then(|file| file.set_len(bytes)).unwrap();
-        let said = Command::new("losetup").args(["-f", "--show"]).arg(file).output().ok()?;
-        let device = String::from_utf8_lossy(&said.stdout).trim().to_owned();
-        (said.status.success() && device.starts_with("/dev/")).then_some(Self(device))
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        let _ = Command::new("losetup").args(["-d", &self.0]).status();
-    }
-}
-
-/// Where a PostgreSQL for guests is, as a study names it.
-fn postgres() -> Option<String> {
-    let installed = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let found = installed.map(|entry| entry.path().join("bin")).find(|bin| bin.join("initdb").exists());
-    if found.is_none() {
-        skipped("there is no PostgreSQL in /usr/lib/postgresql");
-    }
-    found.map(|bin| bin.display().to_string())
-}
 
 /// Two guests at one time; `disk` are the options of the machines' data disk.
 fn study(postgres: &str, disk: &str) -> String {
-    format!(
-        r#"
-schema = 1
-name = "paths"
-question = "Where do data lie?"
-baseline = "native"
-blocks = 1
-noise-floor = false
-seed = 3
-
-[arms.native]
-platform = "native"
-
-[arms.vm]
-platform = "qemu"
-options = {{ accel = "tcg", data-disk = {disk} }}
-
-[guest]
-cpus = 1
-memory = "512MiB"
-
-[phases]
-warm-up = "1s"
-steady-state = "2s"
-ramp-down = "100ms"
-
-[cases.orders]
+    let arm = format!("[arms.vm]\nplatform = \"qemu\"\noptions = {{ accel = \"tcg\", data-disk = {disk} }}");
+    let case = format!(
+        r#"[cases.orders]
 workload = "store"
 guests = 2
 load = {{ closed = {{ clients = 2 }} }}
 parameters = {{ db-size = "10MB", postgres = "{postgres}", settings = {{ max_wal_size = "64MB", min_wal_size = "32MB" }} }}
 "#
-    )
+    );
+    common::study(1, &arm, "512MiB", &[("warm-up", "1s"), ("steady-state", "2s")], &case)
 }
 
 /// Two devices of so many bytes and the name by which a study has one for each guest; `None` where there can be none.
@@ -102,14 +54,14 @@ fn plan_refuses_disks_that_are_not_there_too_small_or_one_for_two() {
         return;
     }
     let refused = |disk: &str, words: &[&str]| {
-        let path = write_study(folder.path(), &study(&postgres, disk));
+        let text = study(&postgres, disk);
+        let path = write_study(folder.path(), &text);
         let output = run(&["plan", path.to_str().unwrap()]);
         let said = stderr(&output);
         assert_ne!(output.status.code(), Some(0), "{}", stdout(&output));
         assert!(words.iter().all(|word| said.contains(word)), "{words:?} in {said}");
         // And the same before the first trial of a run.
-        let out = folder.path().join("run");
-        let output = run(&["run", path.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+        let (out, output) = ran(folder.path(), &text);
         assert!(output.status.code() != Some(0) && stderr(&output).contains(words[0]), "{}", stderr(&output));
         assert!(!out.join("results.sqlite").exists() || outcomes(&out).is_empty(), "a trial was run");
         let _ = std::fs::remove_dir_all(out);

@@ -2,18 +2,15 @@
 //! killed, a full disk, a run folder that was cut short or altered, no root.
 
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
-use std::process::Command;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
 
 use crate::common::{
-    CONTAINER, all_variants, expect_code, is_root, left_by_runs_into, outcomes, processes_of, run, run_ids,
-    small_study, stderr, stdout, tare, until, write_study,
+    CONTAINER, all_variants, begin, expect_code, is_root, journal, left_by_runs_into, outcomes, processes_of, ran, run,
+    run_ids, signal, small_study, stderr, stdout, tare, until, write_study,
 };
-
-/// The signal that ended a process.
-fn signal(output: &std::process::Output) -> Option<i32> {
-    std::os::unix::process::ExitStatusExt::signal(&output.status)
-}
+use rustix::process::Signal;
 
 #[test]
 fn killed_at_every_line_of_journal_and_ledger_it_leaves_nothing_and_resume_completes_the_plan() {
@@ -42,7 +39,7 @@ fn killed_at_every_line_of_journal_and_ledger_it_leaves_nothing_and_resume_compl
             assert!(line > 20, "only {line} lines were tried");
             break;
         }
-        assert_eq!(signal(&killed), Some(9), "{}", stderr(&killed));
+        assert_eq!(killed.status.signal(), Some(9), "{}", stderr(&killed));
         let acknowledged = outcomes(&out).len();
         // In turn by its reaper alone, and by it with `tare reap` or the next run at the same time.
         match line % 3 {
@@ -67,9 +64,13 @@ fn killed_at_every_line_of_journal_and_ledger_it_leaves_nothing_and_resume_compl
     }
 }
 
-/// Trials one after the other, so that one is whole when the next is under way.
-fn in_trials(blocks: u32) -> String {
-    small_study(blocks, CONTAINER).replace("\nblocks =", "\nschedule = \"trials\"\nblocks =")
+/// A study of two trials, its run folder, and its run. One follows the other, so that one is whole when the next is under way.
+fn two_trials(folder: &Path) -> (PathBuf, PathBuf, Child) {
+    let text = small_study(1, CONTAINER).replace("200ms", "2s");
+    let study = write_study(folder, &text.replace("\nblocks =", "\nschedule = \"trials\"\nblocks ="));
+    let out = folder.join("run");
+    let child = begin(&study, &out);
+    (study, out, child)
 }
 
 #[test]
@@ -78,20 +79,12 @@ fn ctrl_c_takes_everything_down_and_says_what_was_kept() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let study = write_study(folder.path(), &in_trials(1).replace("200ms", "2s"));
-    let out = folder.path().join("run");
-    let child = tare()
-        .args(["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()])
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
+    let (study, out, child) = two_trials(folder.path());
     until("the second trial to begin", || {
-        std::fs::read_to_string(out.join("journal.jsonl"))
-            .is_ok_and(|text| text.matches("\"trial-started\"").count() == 2 && text.ends_with("\n"))
+        let text = journal(&out);
+        text.matches("\"trial-started\"").count() == 2 && text.ends_with("\n")
     });
-    let pid = rustix_pid(child.id());
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    signal(child.id(), Signal::INT).unwrap();
     let ended = child.wait_with_output().unwrap();
     expect_code(&ended, 130);
     assert!(stdout(&ended).contains("1 trials are kept") && stdout(&ended).contains("--resume"), "{}", stdout(&ended));
@@ -100,31 +93,18 @@ fn ctrl_c_takes_everything_down_and_says_what_was_kept() {
     assert_eq!(outcomes(&out), ["completed", "completed"]);
 }
 
-fn rustix_pid(id: u32) -> rustix::process::Pid {
-    rustix::process::Pid::from_raw(i32::try_from(id).unwrap()).unwrap()
-}
-
 #[test]
 fn a_guest_that_is_killed_fails_its_trial_with_the_reason_and_the_run_goes_on() {
     if !is_root() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let study = write_study(folder.path(), &in_trials(1).replace("200ms", "2s"));
-    let out = folder.path().join("run");
-    let child = tare()
-        .args(["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()])
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    until("the first trial to drive", || {
-        std::fs::read_to_string(out.join("journal.jsonl")).is_ok_and(|text| text.contains("\"drive\""))
-    });
+    let (_, out, child) = two_trials(folder.path());
+    until("the first trial to drive", || journal(&out).contains("\"drive\""));
     let run_id = run_ids(&out).remove(0);
     // All agents of the first trial: the guest's and the driver's.
     for pid in processes_of(&run_id) {
-        let _ = rustix::process::kill_process(rustix_pid(pid), rustix::process::Signal::KILL);
+        let _ = signal(pid, Signal::KILL);
     }
     let ended = child.wait_with_output().unwrap();
     expect_code(&ended, 3);
@@ -148,15 +128,8 @@ fn a_disk_that_fills_up_ends_the_run_with_a_clear_error_and_what_was_acknowledge
         return;
     }
     let out = disk.join("run");
-    let child = tare()
-        .args(["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()])
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    until("the first trial to be acknowledged", || {
-        std::fs::read_to_string(out.join("journal.jsonl")).is_ok_and(|text| text.contains("trial-acknowledged"))
-    });
+    let child = begin(&study, &out);
+    until("the first trial to be acknowledged", || journal(&out).contains("trial-acknowledged"));
     let filled =
         Command::new("dd").args(["if=/dev/zero", "bs=1M"]).arg(format!("of={}/filler", disk.display())).output();
     let ended = child.wait_with_output().unwrap();
@@ -182,9 +155,8 @@ fn a_run_folder_that_was_altered_or_cut_short_is_reported() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let study = write_study(folder.path(), &small_study(1, CONTAINER));
-    let out = folder.path().join("run");
-    expect_code(&run(&["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]), 0);
+    let (out, output) = ran(folder.path(), &small_study(1, CONTAINER));
+    expect_code(&output, 0);
     let copy = |name: &str| {
         let to = folder.path().join(name);
         assert!(Command::new("cp").arg("-r").arg(&out).arg(&to).status().unwrap().success());

@@ -1,14 +1,13 @@
 //! Arms that take turns: what their trials say, and what becomes of a set that is killed or loses a guest in the middle.
 
 use std::path::Path;
-use std::process::Stdio;
 
 use tare_model::trial::TrialRecord;
 use tare_record::RunFolder;
 
 use crate::common::{
-    CONTAINER, expect_code, findings, is_root, left_by_runs_into, outcomes, processes_of, ran, run, run_ids,
-    small_study, stderr, stdout, tare, until, write_study,
+    CONTAINER, begin, expect_code, findings, is_root, journal, kill, left_by_runs_into, outcomes, processes_of, ran,
+    run, run_ids, signal, small_study, stderr, stdout, until, write_study,
 };
 
 fn trials(out: &Path) -> Vec<TrialRecord> {
@@ -22,8 +21,7 @@ fn long_study(blocks: u32) -> String {
 
 /// Whether all trials of the first set are driven.
 fn is_driven(out: &Path) -> bool {
-    let journal = std::fs::read_to_string(out.join("journal.jsonl")).unwrap_or_default();
-    journal.lines().filter(|line| line.contains("\"drive\"")).count() >= 2
+    journal(out).lines().filter(|line| line.contains("\"drive\"")).count() >= 2
 }
 
 #[test]
@@ -167,12 +165,10 @@ fn a_set_that_is_killed_in_its_turns_is_lost_whole_and_runs_again_whole() {
     let folder = tempfile::tempdir().unwrap();
     let study = write_study(folder.path(), &long_study(2));
     let out = folder.path().join("run");
-    let (study, place) = (study.to_str().unwrap(), out.to_str().unwrap());
-    let mut child =
-        tare().args(["run", study, "--out", place]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child = begin(&study, &out);
     until("both arms to be driven", || is_driven(&out));
-    child.kill().unwrap();
-    child.wait().unwrap();
+    kill(&mut child);
+    let (study, place) = (study.to_str().unwrap(), out.to_str().unwrap());
     assert_eq!(outcomes(&out), Vec::<String>::new());
     let resumed = run(&["run", study, "--out", place, "--resume"]);
     expect_code(&resumed, 0);
@@ -200,17 +196,15 @@ fn arms_that_have_no_room_together_take_turns_in_pairs_with_the_baseline_also_wh
     let memory = format!("memory = \"{}MiB\"", memory_of_two());
     let study = write_study(folder.path(), &small_study(2, &arms).replace("memory = \"128MiB\"", &memory));
     let out = folder.path().join("run");
-    let (study, place) = (study.to_str().unwrap(), out.to_str().unwrap());
-    let planned = run(&["plan", study]);
+    let (study_text, place) = (study.to_str().unwrap(), out.to_str().unwrap());
+    let planned = run(&["plan", study_text]);
     expect_code(&planned, 0);
     let why = "because the guests of its 3 arms together are promised";
     assert!(stdout(&planned).contains(&format!("in pairs with the baseline, {why}")), "{}", stdout(&planned));
-    let mut child =
-        tare().args(["run", study, "--out", place]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child = begin(&study, &out);
     until("the first pair to be driven", || is_driven(&out));
-    child.kill().unwrap();
-    child.wait().unwrap();
-    let resumed = run(&["run", study, "--out", place, "--resume"]);
+    kill(&mut child);
+    let resumed = run(&["run", study_text, "--out", place, "--resume"]);
     expect_code(&resumed, 0);
     let said = stderr(&resumed);
     assert!(said.contains("the arms of `idle` take turns in pairs with the baseline, not all together"), "{said}");
@@ -244,20 +238,14 @@ fn a_guest_that_dies_in_its_turns_fails_its_set_with_the_reason_and_the_run_goes
     let folder = tempfile::tempdir().unwrap();
     let study = write_study(folder.path(), &long_study(2));
     let out = folder.path().join("run");
-    let child = tare()
-        .args(["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()])
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let child = begin(&study, &out);
     until("both arms to be driven", || is_driven(&out));
     let id = run_ids(folder.path()).pop().expect("the run has an id");
     let is_guest = |pid: &u32| {
         std::fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.contains("\"hostname\":\"t"))
     };
     let guest = processes_of(&id).into_iter().find(is_guest).expect("a guest stands");
-    let guest = rustix::process::Pid::from_raw(i32::try_from(guest).unwrap()).unwrap();
-    rustix::process::kill_process(guest, rustix::process::Signal::KILL).unwrap();
+    signal(guest, rustix::process::Signal::KILL).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     let ended = outcomes(&out);

@@ -1,8 +1,10 @@
 //! Whole trials of `kv` with real servers: filled, driven, verified, reported.
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::common::{CONTAINER, expect_code, is_root, left_by_runs_into, outcomes, run, stderr, stdout, write_study};
+use crate::common::{
+    self, CONTAINER, expect_code, is_root, left_by_runs_into, number, outcomes, ran, stderr, stdout,
+};
 
 /// Whether this host has a server's program; tells where it has not.
 fn has(program: &str) -> bool {
@@ -18,31 +20,8 @@ const MEMCACHED: &str = "/usr/bin/memcached";
 
 /// One case of a second and a half a trial.
 fn study(arms: &str, cases: &str) -> String {
-    format!(
-        r#"
-schema = 1
-name = "key-value"
-question = "How many requests?"
-baseline = "native"
-blocks = 1
-noise-floor = false
-seed = 3
-
-[arms.native]
-platform = "native"
-{arms}
-
-[guest]
-cpus = 1
-memory = "192MiB"
-
-[phases]
-warm-up = "300ms"
-steady-state = "1s"
-ramp-down = "100ms"
-{cases}
-"#
-    )
+    let phases = [("warm-up", "300ms"), ("steady-state", "1s"), ("ramp-down", "100ms")];
+    common::study(1, arms, "192MiB", &phases, cases)
 }
 
 fn case(name: &str, load: &str, parameters: &str) -> String {
@@ -50,19 +29,6 @@ fn case(name: &str, load: &str, parameters: &str) -> String {
 }
 
 const CLOSED: &str = "closed = { clients = 3 }";
-
-fn ran(folder: &Path, text: &str) -> (PathBuf, std::process::Output) {
-    let study = write_study(folder, text);
-    let out = folder.join("run");
-    let output = run(&["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]);
-    (out, output)
-}
-
-/// One number out of the results.
-fn number(out: &Path, query: &str) -> f64 {
-    let results = rusqlite::Connection::open(out.join("results.sqlite")).unwrap();
-    results.query_row(query, [], |row| row.get(0)).unwrap_or_else(|error| panic!("{query}: {error}"))
-}
 
 /// A metric of a case, least of its trials.
 fn metric(out: &Path, case: &str, metric: &str) -> f64 {

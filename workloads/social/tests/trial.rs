@@ -2,56 +2,17 @@
 //! reported.
 
 use crate::common::{
-    cache, expect_code, findings, is_root, left_by_runs_into, outcomes, ran, run, stderr, stdout, write_study,
+    self, CONTAINER, expect_code, findings, has_bundle, left_by_runs_into, outcomes, ran, run, stderr, stdout,
+    write_study,
 };
 use serde_json::Value;
-
-/// Tells what is missing.
-fn is_possible() -> bool {
-    if !is_root() {
-        return false;
-    }
-    let cache = cache();
-    let there = cache.join("bundle/social/runtime/bin/java").exists();
-    if !there {
-        tare_testkit::skipped("no social application for guests: `make build` makes it");
-    }
-    there
-}
 
 /// Users in a hurry and small data, so that seconds show what minutes would.
 const HASTY: &str = r#"{ scale-users = 25, java = { heap = "160MiB" }, cycle = { mean = "250ms", most = "1250ms" }, pool = 8, threads = 40 }"#;
 
 fn study(arms: &str, cases: &str) -> String {
-    format!(
-        r#"
-schema = 1
-name = "social"
-question = "How many instances?"
-baseline = "native"
-blocks = 1
-noise-floor = false
-seed = 5
-
-[arms.native]
-platform = "native"
-{arms}
-
-[guest]
-cpus = 1
-memory = "2GiB"
-
-[phases]
-warm-up = "4s"
-steady-state = "6s"
-ramp-down = "200ms"
-
-[lab]
-placement = "separate"
-
-{cases}
-"#
-    )
+    let phases = [("warm-up", "4s"), ("steady-state", "6s"), ("ramp-down", "200ms")];
+    common::study(1, arms, "2GiB", &phases, &format!("[lab]\nplacement = \"separate\"\n\n{cases}"))
 }
 
 fn case(id: &str, instances: u32, clients: u32, more: &str) -> String {
@@ -72,13 +33,11 @@ fn operations(findings: &Value, case: usize, arm: &str) -> u64 {
     account(findings, case, arm)["counts"]["operations"].as_u64().unwrap()
 }
 
-const CONTAINER: &str = "[arms.container]\nplatform = \"container\"\n";
-
 /// Two instances, natively and in a container: users of each are served rightly, what they bring is in the databases, and the
 /// report sets one instance beside two.
 #[test]
 fn users_of_several_instances_are_served_rightly_on_every_arm() {
-    if !is_possible() {
+    if !has_bundle("social") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -106,7 +65,7 @@ fn users_of_several_instances_are_served_rightly_on_every_arm() {
 /// The load is found at which the guest is busy to a share, and the trial says how well it was held.
 #[test]
 fn the_guests_cpus_are_held_busy_to_a_share() {
-    if !is_possible() {
+    if !has_bundle("social") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -1,9 +1,7 @@
 //! Order entry run for real: a database for every guest, restored, driven, counted and reported.
 
-use std::path::Path;
-
 use crate::common::{
-    CONTAINER, cache, expect_code, findings, is_root, left_by_runs_into, outcomes, ran, stderr, stdout,
+    self, CONTAINER, cache, expect_code, findings, is_root, left_by_runs_into, number, outcomes, ran, stderr, stdout,
 };
 
 /// Where a PostgreSQL for guests is, as a study names it; tells what is missing.
@@ -13,53 +11,22 @@ fn postgres() -> Option<String> {
     if std::fs::read_dir(cache.join("bundle")).into_iter().flatten().flatten().any(fetched) {
         return Some("embedded".into());
     }
-    let installed = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let found = installed.map(|entry| entry.path().join("bin")).find(|bin| bin.join("initdb").exists());
-    if found.is_none() {
-        tare_testkit::skipped("no PostgreSQL: neither fetched (`make platforms`) nor installed");
-    }
-    found.map(|bin| bin.display().to_string())
+    common::postgres()
 }
 
 /// Two guests, two drivers each, for two seconds; `parameters` come beside the size of the database.
 fn study(postgres: &str, arms: &str, blocks: u32, parameters: &str) -> String {
-    format!(
-        r#"
-schema = 1
-name = "orders"
-question = "How many orders?"
-baseline = "native"
-blocks = {blocks}
-noise-floor = false
-seed = 3
-
-[arms.native]
-platform = "native"
-{arms}
-
-[guest]
-cpus = 1
-memory = "512MiB"
-
-[phases]
-warm-up = "1s"
-steady-state = "2s"
-ramp-down = "100ms"
-
-[cases.orders]
+    let phases = [("warm-up", "1s"), ("steady-state", "2s"), ("ramp-down", "100ms")];
+    let case = format!(
+        r#"[cases.orders]
 workload = "store"
 guests = 2
 drivers = 2
 load = {{ closed = {{ clients = 3 }} }}
 parameters = {{ db-size = "10MB", postgres = "{postgres}"{parameters} }}
 "#
-    )
-}
-
-/// One number out of the results.
-fn number(out: &Path, query: &str) -> f64 {
-    let results = rusqlite::Connection::open(out.join("results.sqlite")).unwrap();
-    results.query_row(query, [], |row| row.get(0)).unwrap()
+    );
+    common::study(blocks, arms, "512MiB", &phases, &case)
 }
 
 #[test]

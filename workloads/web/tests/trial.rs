@@ -3,23 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use crate::common::{
-    all_variants, cache, expect_code, findings, is_root, left_by_runs_into, outcomes, ran, run, stderr, stdout,
-    write_study,
+    self, CONTAINER, all_variants, expect_code, findings, has_bundle, is_root, left_by_runs_into, outcomes, ran, run,
+    stderr, stdout, write_study,
 };
 use serde_json::Value;
-
-/// Tells what is missing.
-fn is_possible() -> bool {
-    if !is_root() {
-        return false;
-    }
-    let cache = cache();
-    let there = cache.join("bundle/web/runtime/bin/java").exists();
-    if !there {
-        tare_testkit::skipped("no web server for guests: `make build` makes it");
-    }
-    there
-}
 
 /// The tables of a shipped site whose users think and throttle less, so that seconds show what minutes would.
 fn hasty_tables(folder: &Path, site: &str) -> PathBuf {
@@ -34,34 +21,8 @@ fn hasty_tables(folder: &Path, site: &str) -> PathBuf {
 
 /// One site in small guests for some seconds.
 fn study(arms: &str, case: &str) -> String {
-    format!(
-        r#"
-schema = 1
-name = "web"
-question = "How many users?"
-baseline = "native"
-blocks = 1
-noise-floor = false
-seed = 5
-
-[arms.native]
-platform = "native"
-{arms}
-
-[guest]
-cpus = 1
-memory = "768MiB"
-
-[phases]
-warm-up = "2s"
-ramp-up = "500ms"
-steady-state = "5s"
-ramp-down = "100ms"
-
-[cases.site]
-{case}
-"#
-    )
+    let phases = [("warm-up", "2s"), ("ramp-up", "500ms"), ("steady-state", "5s"), ("ramp-down", "100ms")];
+    common::study(1, arms, "768MiB", &phases, &format!("[cases.site]\n{case}\n"))
 }
 
 /// What the run folder says of its trials, as one text.
@@ -78,15 +39,10 @@ fn total<'a>(findings: &'a Value, arm: &str) -> &'a Value {
     &own["iterations"][0]["total"]
 }
 
-const CONTAINER: &str = r#"
-[arms.container]
-platform = "container"
-"#;
-
 /// Every site, natively and in a container: pages, files and proofs are right, and the books of driver, server and backend agree.
 #[test]
 fn users_of_each_site_are_served_rightly_on_every_arm() {
-    if !is_possible() {
+    if !has_bundle("web") {
         return;
     }
     // Each site is served with an agent alone by the tests of tare-workload.
@@ -119,7 +75,7 @@ parameters = {{ tables = "{}", receive-rate = "unlimited", file-sessions = 4, he
 /// A search finds a load between the bounds, and each load was tried in an instance of its own.
 #[test]
 fn the_largest_load_that_meets_the_objectives_is_searched_for_and_confirmed() {
-    if !is_possible() {
+    if !has_bundle("web") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -156,7 +112,7 @@ load-from = {{ case = "site", share = 0.5 }}"#,
 /// What is slow behind the server is no fault of the arm, and is reported beside figures of which none is good.
 #[test]
 fn a_backend_that_takes_longer_than_users_wait_is_reported_and_no_page_of_it_is_good() {
-    if !is_possible() {
+    if !has_bundle("web") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -191,7 +147,7 @@ parameters = {{ tables = "{}", receive-rate = "unlimited", file-sessions = 4, he
 /// Nothing listens where the user says that a server is: the trial ends before load, with the address and the remedy.
 #[test]
 fn a_server_that_is_not_there_is_reported_before_any_load() {
-    if !is_possible() {
+    if !has_bundle("web") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "one of the programs uses a part of it")]
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// The program that ships where TARE_BIN names it, else the one cargo built for this test.
@@ -25,6 +25,30 @@ pub fn ran(folder: &Path, text: &str) -> (PathBuf, Output) {
     let out = folder.join("run");
     let output = run(&["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]);
     (out, output)
+}
+
+/// Begins to run a study; what it prints is for whoever waits for it.
+pub fn begin(study: &Path, out: &Path) -> Child {
+    let mut command = tare();
+    command.arg("run").arg(study).arg("--out").arg(out);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// The journal of a run, as far as it is written.
+pub fn journal(out: &Path) -> String {
+    std::fs::read_to_string(out.join("journal.jsonl")).unwrap_or_default()
+}
+
+/// Kills a process that this test began.
+pub fn kill(child: &mut Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// Sends a signal to a process of a run's.
+pub fn signal(pid: u32, signal: rustix::process::Signal) -> rustix::io::Result<()> {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    rustix::process::kill_process(pid, signal)
 }
 
 /// What a run found.
@@ -66,40 +90,64 @@ pub fn is_root() -> bool {
     root
 }
 
+/// Whether tests may make guests, and have this bundle for them; tells why not.
+pub fn has_bundle(name: &str) -> bool {
+    let there = cache().join(format!("bundle/{name}/runtime/bin/java")).exists();
+    if !there {
+        tare_testkit::skipped(&format!("no `{name}` for guests: `make build` makes it"));
+    }
+    there && is_root()
+}
+
+/// The programs of the PostgreSQL that is installed on this host; tells where there is none.
+pub fn postgres() -> Option<String> {
+    let installed = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let found = installed.map(|entry| entry.path().join("bin")).find(|bin| bin.join("initdb").exists());
+    if found.is_none() {
+        tare_testkit::skipped("no PostgreSQL is installed in /usr/lib/postgresql");
+    }
+    found.map(|bin| bin.display().to_string())
+}
+
 /// Whether the slow variants of what other tests cover are wanted, too: `make test-all`.
 pub fn all_variants() -> bool {
     std::env::var_os("TARE_TEST_ALL").is_some()
 }
 
-/// A study of a few trials, each a fraction of a second.
-pub fn small_study(blocks: u32, arms: &str) -> String {
+/// A study whose guests have one CPU each and so much memory; `top` is its baseline, its blocks and what else belongs there.
+pub fn study_of(top: &str, arms: &str, memory: &str, phases: &[(&str, &str)], cases: &str) -> String {
+    let phases: String = phases.iter().map(|(name, time)| format!("{name} = \"{time}\"\n")).collect();
     format!(
         r#"
 schema = 1
 name = "small"
 question = "Does it work?"
-baseline = "native"
-blocks = {blocks}
+{top}
 noise-floor = false
 seed = 7
 
-[arms.native]
-platform = "native"
 {arms}
 
 [guest]
 cpus = 1
-memory = "128MiB"
+memory = "{memory}"
 
 [phases]
-warm-up = "50ms"
-steady-state = "200ms"
-
-[cases.idle]
-workload = "rr"
-parameters = {{ request = "128B", response = "128B" }}
-"#
+{phases}
+{cases}"#
     )
+}
+
+/// A study of native guests and of further arms.
+pub fn study(blocks: u32, arms: &str, memory: &str, phases: &[(&str, &str)], cases: &str) -> String {
+    let arms = format!("[arms.native]\nplatform = \"native\"\n{arms}");
+    study_of(&format!("baseline = \"native\"\nblocks = {blocks}"), &arms, memory, phases, cases)
+}
+
+/// A study of a few trials, each a fraction of a second.
+pub fn small_study(blocks: u32, arms: &str) -> String {
+    let idle = "[cases.idle]\nworkload = \"rr\"\nparameters = { request = \"128B\", response = \"128B\" }\n";
+    study(blocks, arms, "128MiB", &[("warm-up", "50ms"), ("steady-state", "200ms")], idle)
 }
 
 pub const CONTAINER: &str = "[arms.container]\nplatform = \"container\"";
@@ -182,8 +230,20 @@ pub fn until(what: &str, mut so: impl FnMut() -> bool) {
 
 /// Trials in a run folder, by outcome.
 pub fn outcomes(folder: &Path) -> Vec<String> {
+    query(folder, "SELECT outcome FROM trials ORDER BY 1")
+}
+
+/// One column of the results in a run folder.
+#[track_caller]
+pub fn query<T: rusqlite::types::FromSql>(folder: &Path, sql: &str) -> Vec<T> {
     let results = rusqlite::Connection::open(folder.join("results.sqlite")).unwrap();
-    let mut statement = results.prepare("SELECT outcome FROM trials ORDER BY 1").unwrap();
-    let rows = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
-    rows.map(Result::unwrap).collect()
+    let mut statement = results.prepare(sql).unwrap();
+    let rows = statement.query_map([], |row| row.get(0)).unwrap();
+    rows.map(|value| value.unwrap_or_else(|error| panic!("{sql}: {error}"))).collect()
+}
+
+/// One number out of the results in a run folder.
+#[track_caller]
+pub fn number(folder: &Path, sql: &str) -> f64 {
+    query(folder, sql).pop().unwrap_or_else(|| panic!("no row: {sql}"))
 }
