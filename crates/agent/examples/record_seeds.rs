@@ -20,7 +20,8 @@ use std::time::Duration;
 use tare_driver::java::spec::JavaDrive;
 use tare_model::Span;
 use tare_model::drive::{
-    BusyWork, Direction, DriveSpec, Exchange, ReceiveMethod, SendMethod, SocketDrive, SocketOptions, SocketServer, Wait,
+    BusyStretch, BusyWork, Direction, DriveSpec, Exchange, ReceiveMethod, SendMethod, SocketDrive, SocketOptions,
+    SocketServer, Wait,
 };
 use tare_model::hold::{GuestMemory, HoldSpec};
 use tare_model::load::{LoadModel, Phases};
@@ -122,7 +123,7 @@ fn facts(link: &Link) -> Result<()> {
     ask(link, Request::Clock)?;
     if let Reply::BusyStarted { busy } = ask(link, Request::Busy { threads: 1, work: BusyWork::Mixed })? {
         ask(link, Request::BusyIterations { busy })?;
-        ask(link, Request::HoldBusy { busy, hold: true })?;
+        ask(link, Request::RunBusy { busy, stretch: BusyStretch { note_every_ns: 1, ..BusyStretch::default() } })?;
         ask(link, Request::StopBusy { busy })?;
         // An answer that is a refusal.
         ask(link, Request::StopBusy { busy }).map_or_else(|_| Ok(()), |_| Err("stopped twice".into()))

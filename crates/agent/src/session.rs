@@ -161,11 +161,10 @@ fn take(session: &Arc<Session>, message: ToAgent) {
             session.answer(id, Ok(Reply::Done));
         }
         Request::BusyIterations { busy } => session.answer(id, session.work.busy_iterations(busy)),
-        Request::HoldBusy { busy, hold } => session.answer(id, session.work.hold_busy(busy, hold)),
         slow => {
             let worker = Arc::clone(session);
-            let name = slow.name();
-            let started = thread("request", move || worker.answer(id, perform(&worker.work, slow)));
+            let (name, came_ns) = (slow.name(), facts::monotonic_ns());
+            let started = thread("request", move || worker.answer(id, perform(&worker.work, slow, came_ns)));
             if let Err(error) = started {
                 session.answer(id, Err(format!("cannot {name}: {error}")));
             }
@@ -173,8 +172,8 @@ fn take(session: &Arc<Session>, message: ToAgent) {
     }
 }
 
-/// Does what takes time.
-fn perform(work: &Work, request: Request) -> Result<Reply, String> {
+/// Does what takes time; the request came at a moment of CLOCK_MONOTONIC.
+fn perform(work: &Work, request: Request, came_ns: u64) -> Result<Reply, String> {
     match request {
         Request::Facts => Ok(Reply::Facts(facts::read())),
         Request::Serve { task, bind } => work.serve(&task, bind),
@@ -183,6 +182,7 @@ fn perform(work: &Work, request: Request) -> Result<Reply, String> {
         Request::StartDrive { drive, start_at_ns } => work.start_drive(drive, start_at_ns),
         Request::Busy { threads, work: kind } => work.busy(threads, kind),
         Request::StopBusy { busy } => work.stop_busy(busy),
+        Request::RunBusy { busy, stretch } => work.run_busy(busy, came_ns, &stretch),
         Request::Exec(spec) => exec::run(&spec, work.commands()).map(Reply::Executed),
         Request::Start(spec) => work.start(spec),
         Request::Look { command } => work.look(command),
@@ -198,12 +198,9 @@ fn perform(work: &Work, request: Request) -> Result<Reply, String> {
         Request::StartSampling { guest, interval_ns } => work.start_sampling(&guest, interval_ns),
         Request::StopSampling => work.stop_sampling(),
         // These are answered where they are read.
-        Request::Hello { .. }
-        | Request::Clock
-        | Request::Cancel
-        | Request::BusyIterations { .. }
-        | Request::HoldBusy { .. }
-        | Request::Bye => Err("the agent lost track of its requests".into()),
+        Request::Hello { .. } | Request::Clock | Request::Cancel | Request::BusyIterations { .. } | Request::Bye => {
+            Err("the agent lost track of its requests".into())
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tare_driver::{busy, drive, serve};
 use tare_model::Span;
-use tare_model::drive::{BusyWork, DriveSpec};
+use tare_model::drive::{BusyStretch, BusyWork, DriveSpec};
 use tare_model::hold::HoldSpec;
 use tare_model::packed::Packed;
 use tare_probe::GuestProbe;
@@ -24,7 +24,7 @@ type Answer = Result<Reply, String>;
 pub struct Work {
     last_number: AtomicU64,
     servers: Mutex<HashMap<u64, serve::Server>>,
-    busy: Mutex<HashMap<u64, busy::Busy>>,
+    busy: Mutex<HashMap<u64, Arc<busy::Busy>>>,
     drives: Mutex<HashMap<u64, drive::Prepared>>,
     /// Set once and for ever: an agent serves one trial, and what is cancelled is the trial.
     cancelled: AtomicBool,
@@ -91,7 +91,8 @@ impl Work {
     /// Makes all drivers and commands end early, those of now and those of later, and stops busy loops.
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
-        lock(&self.busy).clear();
+        // Also those that are asked for something just now.
+        lock(&self.busy).drain().for_each(|(_, busy)| drop(busy.stop()));
         self.commands.cancel();
     }
 
@@ -99,20 +100,23 @@ impl Work {
     pub fn busy(&self, threads: u32, work: BusyWork) -> Answer {
         let busy = busy::start(threads, work).map_err(|error| error.to_string())?;
         let number = self.number();
-        lock(&self.busy).insert(number, busy);
+        lock(&self.busy).insert(number, Arc::new(busy));
         Ok(Reply::BusyStarted { busy: number })
+    }
+
+    fn busy_loops(&self, number: u64) -> Result<Arc<busy::Busy>, String> {
+        lock(&self.busy).get(&number).map(Arc::clone).ok_or_else(|| unknown("busy loop", number))
     }
 
     /// How far busy loops have come.
     pub fn busy_iterations(&self, number: u64) -> Answer {
-        let iterations = lock(&self.busy).get(&number).ok_or_else(|| unknown("busy loop", number))?.iterations();
+        let iterations = self.busy_loops(number)?.iterations();
         iterations.map(|iterations| Reply::BusyIterations { iterations }).map_err(|error| error.to_string())
     }
 
-    /// Has busy loops stand still or go on; how far they had come.
-    pub fn hold_busy(&self, number: u64, hold: bool) -> Answer {
-        lock(&self.busy).get(&number).ok_or_else(|| unknown("busy loop", number))?.hold(hold);
-        self.busy_iterations(number)
+    /// Has busy loops compute through a stretch that was asked for at a moment of CLOCK_MONOTONIC.
+    pub fn run_busy(&self, number: u64, asked_ns: u64, stretch: &BusyStretch) -> Answer {
+        self.busy_loops(number)?.run(asked_ns, stretch).map(Reply::BusyRan).map_err(|error| error.to_string())
     }
 
     /// Stops busy loops.

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use tare_model::drive::BusyWork;
+use tare_model::drive::{BusyStretch, BusyWork};
 use tare_wire::{CHUNK_BYTES, Link, Reply, Request, WireError, copy_in, copy_out};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -83,16 +83,17 @@ fn both_kinds_of_busy_work_count() {
                 _ => assert!(began.elapsed() < TIMEOUT, "{work:?} does not count"),
             }
         }
-        let Ok(Reply::BusyIterations { iterations }) = link.call(Request::HoldBusy { busy, hold: true }, TIMEOUT)
-        else {
-            panic!("it did not stand still")
+        let stretch = BusyStretch { for_ns: 20_000_000, ..BusyStretch::default() };
+        let Ok(Reply::BusyRan(done)) = link.call(Request::RunBusy { busy, stretch }, TIMEOUT) else {
+            panic!("it did not compute through a stretch")
         };
-        assert!(matches!(
-            link.call(Request::HoldBusy { busy, hold: false }, TIMEOUT),
-            Ok(Reply::BusyIterations { .. })
-        ));
+        assert!(done.ended_ns - done.asked_ns >= stretch.for_ns && done.loops.len() == 1, "{done:?}");
+        let Ok(Reply::BusyIterations { iterations }) = link.call(Request::BusyIterations { busy }, TIMEOUT) else {
+            panic!("it does not count")
+        };
+        assert!(iterations > done.loops[0].iterations && done.loops[0].iterations > 0, "{iterations}, {done:?}");
         let stopped = link.call(Request::StopBusy { busy }, TIMEOUT);
-        assert!(matches!(stopped, Ok(Reply::BusyIterations { iterations: all }) if all >= iterations));
+        assert!(matches!(stopped, Ok(Reply::BusyIterations { iterations: all }) if all == iterations));
         assert!(matches!(link.call(Request::StopBusy { busy }, TIMEOUT), Err(WireError::Refused { .. })));
     }
 }

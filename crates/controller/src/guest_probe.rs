@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use tare_model::sample::Sample;
 use tare_model::trial::Flag;
 use tare_wire::{Link, Reply, Request, WireError};
+use tare_workload::{Offset, Relation};
 
-use crate::clock::{Offset, Relation};
 use crate::time_limits::TIMEOUT;
 
 /// The guest's probe under way.
@@ -30,7 +30,7 @@ pub struct ProbeResult {
 impl<'a> GuestProbe<'a> {
     /// Asks for the guest's clock and starts to sample there. The samples will say that they are of `name`.
     pub fn start(guest: &'a Link, name: &str, interval_ns: u64) -> Self {
-        let before = Offset::ask(guest);
+        let before = Offset::ask(guest, TIMEOUT);
         let started = guest.call(Request::StartSampling { guest: name.to_owned(), interval_ns }, TIMEOUT);
         Self { guest, before, started }
     }
@@ -41,7 +41,7 @@ impl<'a> GuestProbe<'a> {
         let mut seen = ProbeResult::default();
         let lost = match (ended, self.before) {
             (Ok(Reply::Samples { mut samples, cpu_ns }), Ok(before)) => {
-                let relation = Relation::new(before, Offset::ask(self.guest).ok());
+                let relation = Relation::new(before, Offset::ask(self.guest, TIMEOUT).ok());
                 relation.translate(&mut samples);
                 seen.samples = samples;
                 seen.facts.insert("guest clock".into(), relation.describe());

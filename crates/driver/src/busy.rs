@@ -1,24 +1,28 @@
 //! Keeps CPUs busy, and can prove that it does.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
-use tare_model::drive::BusyWork;
+use tare_model::drive::{BusyCount, BusyDone, BusyStretch, BusyWork};
 
 use crate::DriverError;
+use crate::clock::now_ns;
 use crate::compute::Compute;
 
 /// Steps between two looks at the flag; some tens of microseconds.
 const STEPS: u64 = 50_000;
 const STACK_BYTES: usize = 64 * 1024;
 
-/// Threads that compute until stopped or dropped.
+/// Threads that compute until stopped or dropped: all the time or, once they were asked for a stretch, in stretches alone.
 #[derive(Debug)]
 pub struct Busy {
     shared: Arc<Shared>,
     counters: Vec<Arc<AtomicU64>>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    /// Held while a stretch is under way: there is one at a time.
+    alone: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -26,37 +30,84 @@ struct Shared {
     stop: AtomicBool,
     /// Set by a thread that got a wrong result, which then stops.
     wrong: AtomicBool,
-    /// Whether all are to stand still. Also in the mutex, for those that do.
-    held: AtomicBool,
-    standing: Mutex<()>,
-    go_on: Condvar,
-    /// How often all went on.
-    went_on: AtomicU64,
+    /// Stretches so far. Changed under the mutex.
+    stretches: AtomicU64,
+    present: Mutex<Present>,
+    /// A stretch has begun, or all are to stop.
+    begun: Condvar,
+    /// All have done what they had to do in it, or one cannot.
+    ended: Condvar,
+}
+
+/// The present stretch.
+#[derive(Debug, Default)]
+struct Present {
+    measured_from_ns: u64,
+    until_ns: u64,
+    renew_memory: bool,
+    /// Threads that are still computing.
+    under_way: usize,
+    done: Vec<BusyCount>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Shared {
-    fn set(&self, flag: &AtomicBool, on: bool) {
-        // Whoever has looked at the flags holds this until it stands still, so that nobody misses the call.
-        let looking = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
-        flag.store(on, Ordering::Relaxed);
-        drop(looking);
-        self.go_on.notify_all();
+    fn stops(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
     }
 
-    /// Stands still while all are to.
-    #[inline]
-    fn stand(&self) {
-        if self.held.load(Ordering::Relaxed) {
-            self.stand_still();
-        }
+    /// Ends all waiting, for one of the two reasons.
+    fn end(&self, reason: &AtomicBool) {
+        let present = lock(&self.present);
+        reason.store(true, Ordering::Relaxed);
+        drop(present);
+        self.begun.notify_all();
+        self.ended.notify_all();
     }
 
-    #[cold]
-    fn stand_still(&self) {
-        let mut looking = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
-        while self.held.load(Ordering::Relaxed) && !self.stop.load(Ordering::Relaxed) {
-            looking = self.go_on.wait(looking).unwrap_or_else(PoisonError::into_inner);
+    /// Stands still until the next stretch begins; false when it shall stop.
+    fn wait(&self, last: &mut u64) -> bool {
+        let mut present = lock(&self.present);
+        while self.stretches.load(Ordering::Relaxed) == *last && !self.stops() {
+            present = self.begun.wait(present).unwrap_or_else(PoisonError::into_inner);
         }
+        *last = self.stretches.load(Ordering::Relaxed);
+        !self.stops()
+    }
+
+    /// Computes through the present stretch. An iteration that was begun is ended, and its time counts: rates are then unbiased however
+    /// long an iteration is against the stretch (Wald's equation).
+    fn compute(&self, mut piece: impl FnMut(bool) -> Option<u64>) -> Option<()> {
+        let (renew, measured_from_ns, until_ns) = {
+            let present = lock(&self.present);
+            (present.renew_memory, present.measured_from_ns, present.until_ns)
+        };
+        if renew {
+            piece(true)?;
+        }
+        let mut now = now_ns();
+        while now < measured_from_ns && !self.stops() {
+            piece(false)?;
+            now = now_ns();
+        }
+        let mut count = BusyCount { iterations: 0, from_ns: now, to_ns: now };
+        loop {
+            count.iterations += piece(false)?;
+            count.to_ns = now_ns();
+            if count.to_ns >= until_ns || self.stops() {
+                break;
+            }
+        }
+        let mut present = lock(&self.present);
+        present.done.push(count);
+        present.under_way -= 1;
+        if present.under_way == 0 {
+            self.ended.notify_all();
+        }
+        Some(())
     }
 }
 
@@ -68,52 +119,58 @@ pub fn start(threads: u32, work: BusyWork) -> Result<Busy, DriverError> {
     match work {
         BusyWork::Spin => start_each(threads, || {
             let mut state = 1;
-            move |_: &Shared| spin(&mut state)
+            move |_| spin(&mut state)
         }),
         BusyWork::Mixed => start_each(threads, || {
-            let (mut compute, mut went_on) = (Compute::new(), 0);
-            move |shared: &Shared| {
-                let now = shared.went_on.load(Ordering::Relaxed);
-                if std::mem::replace(&mut went_on, now) != now {
+            let mut compute = Compute::new();
+            move |renew| {
+                if renew {
                     compute.renew_memory();
                 }
-                compute.chunk(|| shared.stand()).then_some(1)
+                compute.chunk().then_some(1)
             }
         }),
     }
 }
 
-/// Threads that each do their piece again and again. `piece` is made inside its thread; it returns how many
-/// iterations it was, or nothing when it computed wrong.
-fn start_each<P: FnMut(&Shared) -> Option<u64>>(
+/// Threads that each do their piece again and again. `piece` is made inside its thread; it is passed whether to go on in other memory, and
+/// returns how many iterations it was, or nothing when it computed wrong.
+fn start_each<P: FnMut(bool) -> Option<u64>>(
     threads: u32,
     piece: impl Fn() -> P + Send + Copy + 'static,
 ) -> Result<Busy, DriverError> {
-    let mut busy = Busy { shared: Arc::default(), counters: Vec::new(), threads: Vec::new() };
-    for index in 0..threads {
-        let (shared, counter) = (Arc::clone(&busy.shared), Arc::<AtomicU64>::default());
-        busy.counters.push(Arc::clone(&counter));
+    let counters = (0..threads).map(|_| Arc::default()).collect();
+    let busy = Busy { shared: Arc::default(), counters, threads: Mutex::default(), alone: Mutex::default() };
+    for (index, counter) in busy.counters.iter().enumerate() {
+        let (shared, counter) = (Arc::clone(&busy.shared), Arc::clone(counter));
         let thread = thread::Builder::new()
             .name(format!("busy-{index}"))
             .stack_size(STACK_BYTES)
             .spawn(move || repeat(&shared, &counter, piece()))
             .map_err(|source| DriverError::Resource { what: "start a busy thread", source })?;
-        busy.threads.push(thread);
+        lock(&busy.threads).push(thread);
     }
     Ok(busy)
 }
 
-fn repeat(shared: &Shared, counter: &AtomicU64, mut piece: impl FnMut(&Shared) -> Option<u64>) {
-    let mut iterations = 0;
-    while !shared.stop.load(Ordering::Relaxed) {
-        shared.stand();
-        let Some(done) = piece(shared) else {
-            shared.wrong.store(true, Ordering::Relaxed);
+fn repeat(shared: &Shared, counter: &AtomicU64, mut piece: impl FnMut(bool) -> Option<u64>) {
+    let mut once = |renew: bool| {
+        let done = piece(renew);
+        match done {
+            Some(iterations) => {
+                counter.fetch_add(iterations, Ordering::Relaxed);
+            }
+            None => shared.end(&shared.wrong),
+        }
+        done
+    };
+    while !shared.stops() && shared.stretches.load(Ordering::Relaxed) == 0 {
+        if once(false).is_none() {
             return;
-        };
-        iterations += done;
-        counter.store(iterations, Ordering::Relaxed);
+        }
     }
+    let mut stretch = 0;
+    while shared.wait(&mut stretch) && shared.compute(&mut once).is_some() {}
 }
 
 fn spin(state: &mut u64) -> Option<u64> {
@@ -141,27 +198,66 @@ impl Busy {
         self.counters.iter().map(|counter| counter.load(Ordering::Relaxed)).collect()
     }
 
-    /// Has all threads stand still, within some hundreds of microseconds of computing, or go on where they stood. Those of mixed work go
-    /// on in other memory, from the next chunk on: how its pages lie makes a computation faster or slower for as long as it has them.
-    pub fn hold(&self, on: bool) {
-        if !on {
-            self.shared.went_on.fetch_add(1, Ordering::Relaxed);
+    /// Has all threads compute through a stretch, which was asked for at a moment of CLOCK_MONOTONIC, and then stand still; waits until they do. Those of mixed work can first move into
+    /// other memory: how its pages lie makes a computation faster or slower for as long as it has them.
+    ///
+    /// # Errors
+    /// When one of them computed wrong, or all were stopped meanwhile.
+    pub fn run(&self, asked_ns: u64, stretch: &BusyStretch) -> Result<BusyDone, DriverError> {
+        let _alone = lock(&self.alone);
+        let shared = &*self.shared;
+        let (measured_from_ns, until_ns) =
+            (asked_ns.saturating_add(stretch.warm_up_ns), asked_ns.saturating_add(stretch.for_ns));
+        let mut present = lock(&shared.present);
+        *present = Present {
+            measured_from_ns,
+            until_ns,
+            renew_memory: stretch.renew_memory,
+            under_way: self.counters.len(),
+            done: Vec::new(),
+        };
+        shared.stretches.fetch_add(1, Ordering::Relaxed);
+        shared.begun.notify_all();
+        let (mut notes, every_ns) = (Vec::new(), stretch.note_every_ns);
+        let mut due_ns = if every_ns == 0 { u64::MAX } else { measured_from_ns };
+        while present.under_way > 0 && !shared.stops() {
+            let iterations = self.iterations()?;
+            let now = now_ns();
+            if now >= due_ns {
+                notes.push((now, iterations));
+                // No scrap of an interval at the end.
+                due_ns = due_ns.saturating_add(every_ns);
+                due_ns = if due_ns.saturating_add(every_ns / 2) < until_ns { due_ns } else { u64::MAX };
+            }
+            let wait = Duration::from_nanos(due_ns.saturating_sub(now));
+            present =
+                shared.ended.wait_timeout(present, wait).map_or_else(|error| error.into_inner().0, |woken| woken.0);
         }
-        self.shared.set(&self.shared.held, on);
+        let loops = std::mem::take(&mut present.done);
+        drop(present);
+        let ended_ns = now_ns();
+        let iterations = self.iterations()?;
+        if shared.stops() {
+            return Err(DriverError::Cancelled);
+        }
+        if every_ns > 0 {
+            notes.push((ended_ns, iterations));
+        }
+        Ok(BusyDone { asked_ns, ended_ns, loops, notes })
     }
 
     /// Stops all threads and returns the iterations.
     ///
     /// # Errors
     /// When one of them computed wrong; all are stopped all the same.
-    pub fn stop(mut self) -> Result<u64, DriverError> {
+    pub fn stop(&self) -> Result<u64, DriverError> {
         self.end();
         self.iterations()
     }
 
-    fn end(&mut self) {
-        self.shared.set(&self.shared.stop, true);
-        for thread in self.threads.drain(..) {
+    fn end(&self) {
+        self.shared.end(&self.shared.stop);
+        for thread in lock(&self.threads).drain(..) {
             // It holds nothing that a panic could have broken.
             let _ = thread.join();
         }
@@ -177,7 +273,6 @@ impl Drop for Busy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::now_ns;
 
     fn wait_for(what: impl Fn() -> bool) {
         let timeout = now_ns() + 20_000_000_000;
@@ -194,43 +289,62 @@ mod tests {
             wait_for(|| !busy.iterations_by_thread().contains(&0));
             let counters: Vec<_> = busy.counters.to_vec();
             let total = busy.stop().unwrap();
+            drop(busy);
             let after: u64 = counters.iter().map(|c| c.load(Ordering::Relaxed)).sum();
             assert_eq!(total, after, "nothing counts on after stop");
             assert!(counters.iter().all(|c| Arc::strong_count(c) == 1), "no thread is left");
         }
     }
 
+    const MS: u64 = 1_000_000;
+
     #[test]
-    fn threads_that_are_held_stand_still_until_they_go_on_or_are_stopped() {
+    fn threads_compute_through_a_stretch_and_then_stand_still() {
         for work in [BusyWork::Spin, BusyWork::Mixed] {
             let busy = start(2, work).unwrap();
-            wait_for(|| !busy.iterations_by_thread().contains(&0));
-            busy.hold(true);
-            // Each takes a lock once before it stands still.
-            wait_for(|| {
-                let before = busy.iterations().unwrap();
-                thread::sleep(std::time::Duration::from_millis(50));
-                busy.iterations().unwrap() == before
-            });
+            // The first stretch is over once each has its data and has done one piece.
+            let first = busy.run(now_ns(), &BusyStretch::default()).unwrap();
+            assert!(first.loops.len() == 2 && first.loops.iter().all(|one| one.iterations > 0), "{first:?}");
             let stood = busy.iterations_by_thread();
-            busy.hold(false);
-            wait_for(|| busy.iterations_by_thread().iter().zip(&stood).all(|(now, then)| now > then));
-            busy.hold(true);
-            busy.stop().unwrap();
+            thread::sleep(Duration::from_millis(20));
+            assert_eq!(busy.iterations_by_thread(), stood, "they stand still");
+            let stretch =
+                BusyStretch { warm_up_ns: 10 * MS, for_ns: 50 * MS, renew_memory: true, note_every_ns: 10 * MS };
+            let done = busy.run(now_ns(), &stretch).unwrap();
+            for one in &done.loops {
+                assert!(one.from_ns >= done.asked_ns + stretch.warm_up_ns && one.to_ns <= done.ended_ns, "{done:?}");
+                assert!(one.to_ns >= done.asked_ns + stretch.for_ns, "the last was ended: {done:?}");
+            }
+            let counted: u64 = done.loops.iter().map(|one| one.iterations).sum();
+            let gained = busy.iterations().unwrap() - stood.iter().sum::<u64>();
+            assert!(0 < counted && counted < gained, "{counted} of {gained}: those of the warm-up do not count");
+            assert!(done.notes.len() >= 2 && done.notes.windows(2).all(|two| two[0] < two[1]), "{:?}", done.notes);
         }
+    }
+
+    #[test]
+    fn a_stretch_ends_when_the_threads_are_stopped() {
+        let busy = Arc::new(start(2, BusyWork::Spin).unwrap());
+        let runner = Arc::clone(&busy);
+        let long = BusyStretch { for_ns: 3_600_000 * MS, ..BusyStretch::default() };
+        let running = thread::spawn(move || runner.run(now_ns(), &long));
+        wait_for(|| busy.shared.stretches.load(Ordering::Relaxed) == 1);
+        busy.stop().unwrap();
+        assert!(matches!(running.join().unwrap(), Err(DriverError::Cancelled)));
     }
 
     #[test]
     fn one_thread_that_computes_wrong_makes_all_of_it_wrong() {
         let busy = start_each(2, || {
             let mut pieces = 0;
-            move |_: &Shared| {
+            move |_| {
                 pieces += 1;
                 (pieces < 100).then_some(1)
             }
         });
         let busy = busy.unwrap();
         wait_for(|| busy.iterations().is_err());
+        assert!(matches!(busy.run(now_ns(), &BusyStretch::default()), Err(DriverError::Wrong)));
         let error = busy.stop().unwrap_err().to_string();
         assert!(error.contains("computed wrong"), "{error}");
     }

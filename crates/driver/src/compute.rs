@@ -19,9 +19,6 @@ pub const RING_WORDS: usize = 1 << 20;
 /// Steps of the walk, each to where the last one pointed.
 pub const WALKED_STEPS: usize = 32 << 10;
 
-/// Parts of the walk.
-const WALKED_PARTS: usize = 8;
-
 /// The result of every chunk.
 const EXPECTED: u64 = 0x1856_f8f2_edc2_9eed;
 
@@ -58,17 +55,15 @@ impl Compute {
         *self = copy;
     }
 
-    /// Computes one chunk; tells whether its result is right. Calls `stand` between its parts, some hundreds of microseconds apart.
-    pub fn chunk(&mut self, stand: impl Fn()) -> bool {
+    /// Computes one chunk; tells whether its result is right.
+    pub fn chunk(&mut self) -> bool {
         let hash = hash(black_box(&self.words));
-        stand();
         self.sorted.copy_from_slice(black_box(&self.words[..SORTED_WORDS]));
         self.sorted.sort_unstable();
         let sorted = hash_ordered(black_box(&self.sorted));
-        stand();
         multiply(black_box(&self.left), black_box(&self.right), &mut self.product);
         let product = self.product.iter().fold(0, |sum: u64, &cell| mix(sum ^ cell.to_bits()));
-        let place = walk(black_box(&self.ring), stand);
+        let place = walk(black_box(&self.ring));
         let result = [hash, sorted, product, place].into_iter().fold(0, |sum: u64, part| mix(sum ^ part));
         black_box(result) == EXPECTED
     }
@@ -127,15 +122,8 @@ fn multiply(left: &[f64], right: &[f64], product: &mut [f64]) {
     }
 }
 
-fn walk(ring: &[u32], stand: impl Fn()) -> u64 {
-    let mut place = 0;
-    for _ in 0..WALKED_PARTS {
-        stand();
-        for _ in 0..WALKED_STEPS / WALKED_PARTS {
-            place = ring[place] as usize;
-        }
-    }
-    place as u64
+fn walk(ring: &[u32]) -> u64 {
+    (0..WALKED_STEPS).fold(0, |place: usize, _| ring[place] as usize) as u64
 }
 
 #[cfg(test)]
@@ -145,19 +133,19 @@ mod tests {
     #[test]
     fn every_chunk_comes_to_the_same_and_one_that_was_tampered_with_does_not() {
         let mut compute = Compute::new();
-        assert!(compute.chunk(|| ()) && compute.chunk(|| ()));
+        assert!(compute.chunk() && compute.chunk());
         let ring = compute.ring.as_ptr();
         compute.renew_memory();
-        assert!(compute.chunk(|| ()) && ring != compute.ring.as_ptr());
+        assert!(compute.chunk() && ring != compute.ring.as_ptr());
         let mut others = Compute::new();
         others.words[7] ^= 1;
-        assert!(!others.chunk(|| ()), "a word was not hashed");
+        assert!(!others.chunk(), "a word was not hashed");
         let mut others = Compute::new();
         others.right[100] += 1e-9;
-        assert!(!others.chunk(|| ()), "a number was not multiplied");
+        assert!(!others.chunk(), "a number was not multiplied");
         let mut others = Compute::new();
         others.ring[0] = others.ring[others.ring[0] as usize];
-        assert!(!others.chunk(|| ()), "a step was not taken");
+        assert!(!others.chunk(), "a step was not taken");
     }
 
     #[test]

@@ -227,6 +227,43 @@ pub enum BusyWork {
     Mixed,
 }
 
+/// How long busy loops compute before they stand still again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct BusyStretch {
+    /// What they do so long after the request came does not count, nanoseconds.
+    pub warm_up_ns: u64,
+    /// So long after the request came they begin their last iteration, nanoseconds. Each does one that counts at least.
+    pub for_ns: u64,
+    /// Whether they move their data into other memory first.
+    pub renew_memory: bool,
+    /// From the end of the warm-up on, how often it is noted how far all of them have come, nanoseconds; 0: never.
+    pub note_every_ns: u64,
+}
+
+/// What busy loops did in a stretch. Moments are CLOCK_MONOTONIC of their agent, nanoseconds.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct BusyDone {
+    /// When the request came.
+    pub asked_ns: u64,
+    /// When all of them stood still.
+    pub ended_ns: u64,
+    /// What each of them did.
+    pub loops: Vec<BusyCount>,
+    /// How far all of them had come since they were started: moment and iterations.
+    pub notes: Vec<(u64, u64)>,
+}
+
+/// What one busy loop did: whole iterations, from the start of the first to the end of the last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct BusyCount {
+    /// Iterations that count.
+    pub iterations: u64,
+    /// Start of the first.
+    pub from_ns: u64,
+    /// End of the last.
+    pub to_ns: u64,
+}
+
 /// The reason, in [`DriveResult::errors`], of an operation that was under way when time was up: it did not fail, nobody
 /// waited for its end.
 pub const CUT_OFF: &str = "no answer by the end of the run";

@@ -26,6 +26,8 @@ pub struct Traits {
     pub set_up: Span,
     /// How its arms take turns where the study does not say; `None`: it cannot be driven in turns.
     pub turns: Option<TurnTraits>,
+    /// Why it cannot, where others of its kind can.
+    pub no_turns: Option<&'static str>,
     /// The guest, or those of a tile where guests differ: the `index`-th guest of a trial is the one at `index` modulo their number.
     pub guests: Vec<GuestTraits>,
 }
@@ -56,6 +58,7 @@ impl Traits {
             longest: None,
             set_up: Span::ZERO,
             turns: None,
+            no_turns: None,
             guests: vec![GuestTraits::of(guest)],
         }
     }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tare_model::drive::{BusyWork, DriveResult, DriveSpec, ServeReport};
+use tare_model::drive::{BusyDone, BusyStretch, BusyWork, DriveResult, DriveSpec, ServeReport};
 use tare_model::hold::HoldSpec;
 use tare_model::packed::Packed;
 use tare_model::sample::Sample;
@@ -147,12 +147,12 @@ pub enum Request {
     StopSampling,
     /// End.
     Bye,
-    /// Have busy loops stand still, or go on. Answered as `BusyIterations` is.
-    HoldBusy {
+    /// Have busy loops compute for a while and then stand still until they are asked again. The answer comes when all of them do.
+    RunBusy {
         /// Their number.
         busy: u64,
-        /// Whether they stand still.
-        hold: bool,
+        /// How long.
+        stretch: BusyStretch,
     },
 }
 
@@ -184,7 +184,7 @@ impl Request {
             Self::StartSampling { .. } => "start sampling",
             Self::StopSampling => "stop sampling",
             Self::Bye => "end",
-            Self::HoldBusy { .. } => "hold busy loops",
+            Self::RunBusy { .. } => "compute for a while",
         }
     }
 }
@@ -229,7 +229,7 @@ pub enum Reply {
         /// Number of the loops.
         busy: u64,
     },
-    /// To `BusyIterations`, `HoldBusy` and `StopBusy`, unless one of the loops computed wrong: then that is the error.
+    /// To `BusyIterations` and `StopBusy`, unless one of the loops computed wrong: then that is the error.
     BusyIterations {
         /// Iterations of all loops since they were started.
         iterations: u64,
@@ -295,6 +295,8 @@ pub enum Reply {
     },
     /// Done, nothing to tell.
     Done,
+    /// To `RunBusy`, with the same exception as `BusyIterations`.
+    BusyRan(BusyDone),
 }
 
 /// Name of the fact that says how old the kernel of a machine was when user space began in it (CLOCK_BOOTTIME), nanoseconds. Only

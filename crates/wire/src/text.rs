@@ -42,7 +42,8 @@ pub(crate) fn clean(mut reply: Reply) -> Reply {
         | Reply::File { .. }
         | Reply::Fetched { .. }
         | Reply::Called { .. }
-        | Reply::Done => {}
+        | Reply::Done
+        | Reply::BusyRan(_) => {}
     }
     reply
 }

@@ -19,6 +19,7 @@ mod limits;
 mod postgres;
 pub mod registry;
 mod regular;
+mod relation;
 mod requests;
 pub mod secret;
 mod sections;
@@ -33,6 +34,7 @@ mod yields;
 
 pub use baton::Baton;
 pub use failure::Failure;
+pub use relation::{Offset, Relation};
 pub use sections::add_sections;
 pub use site::{Clock, DriverSite, SameClock, Schedule, ServicesSite, SetupSite, WorkSite, WorkloadError};
 pub use view::View;

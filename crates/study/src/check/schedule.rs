@@ -129,7 +129,8 @@ pub(super) fn of(at: &Cursor<'_>, case: &file::Case<'_>, able: Able<'_>, load: &
     }
     let Some(turns) = &traits.turns else {
         let others = able.context.others("turns can be had with", |traits| traits.turns.is_some());
-        return refused(format!("`{workload}` is not driven in turns"), others.trim_start_matches("; "));
+        let why = traits.no_turns.map_or_else(|| format!("`{workload}` is not driven in turns"), str::to_owned);
+        return refused(why, others.trim_start_matches("; "));
     };
     if let Some((why, help)) = &all.apart {
         return refused(why.clone(), help);
