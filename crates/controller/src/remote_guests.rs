@@ -22,15 +22,17 @@ pub fn flags(seen: Vec<Flag>, mixed: bool) -> Vec<Flag> {
 /// Modes in which a CPU works, as series of a probe.
 const BUSY: [&str; 6] = ["user", "nice", "system", "irq", "softirq", "steal"];
 
-/// What the machine's own kernel tells of its CPUs in a window (CLOCK_MONOTONIC of the controller, nanoseconds).
-pub fn facts(samples: &[Sample], target: &str, window: (u64, u64)) -> BTreeMap<String, String> {
+/// What the machine's own kernel tells of its CPUs in a window (CLOCK_MONOTONIC of the controller, nanoseconds). Where its arm takes turns,
+/// the window is that of others too, and the facts say so.
+pub fn facts(samples: &[Sample], target: &str, window: (u64, u64), in_turns: bool) -> BTreeMap<String, String> {
     let source = Source::InGuest(target.to_owned());
     let mut facts = BTreeMap::new();
     let window_s = window.1.saturating_sub(window.0) as f64 / 1e9;
     let gains: Option<Vec<(&str, f64)>> =
         BUSY.iter().map(|mode| Some((*mode, gain(samples, &source, &format!("cpu_{mode}_s"), window)?))).collect();
     let Some(gains) = gains.filter(|_| window_s > 0.0) else { return facts };
-    let share = |seconds: f64| format!("{:.1} % of one CPU", 100.0 * seconds / window_s);
+    let of = if in_turns { " over the whole block, turns of other arms included" } else { "" };
+    let share = |seconds: f64| format!("{:.1} % of one CPU{of}", 100.0 * seconds / window_s);
     let stolen = gains.iter().filter(|(mode, _)| *mode == "steal").map(|(_, seconds)| seconds).sum::<f64>();
     let all: f64 = gains.iter().map(|(_, seconds)| seconds).sum();
     facts.insert("machine CPU, by its own kernel".into(), share(all - stolen));
@@ -68,11 +70,16 @@ mod tests {
             let rate = if mode == "user" { 0.5 } else { 0.0 };
             samples.extend((0..=4_u64).map(|n| sample(mode, n * 1_000_000_000, 100.0 + rate * n as f64)));
         }
-        let found = facts(&samples, "target", (500_000_000, 3_500_000_000));
+        let window = (500_000_000, 3_500_000_000);
+        let found = facts(&samples, "target", window, false);
         assert_eq!(found["machine CPU, by its own kernel"], "50.0 % of one CPU");
         assert_eq!(found["machine CPU stolen, by its own kernel"], "0.0 % of one CPU");
-        assert!(facts(&samples, "target", (500_000_000, 4_500_000_000)).is_empty(), "not sampled to the end");
-        assert!(facts(&samples, "other", (500_000_000, 3_500_000_000)).is_empty());
+        let in_turns = facts(&samples, "target", window, true);
+        let whole = "50.0 % of one CPU over the whole block, turns of other arms included";
+        assert_eq!(in_turns["machine CPU, by its own kernel"], whole);
+        let too_long = (500_000_000, 4_500_000_000);
+        assert!(facts(&samples, "target", too_long, false).is_empty(), "not sampled to the end");
+        assert!(facts(&samples, "other", window, false).is_empty());
     }
 
     #[test]

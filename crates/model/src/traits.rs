@@ -101,12 +101,21 @@ pub struct TurnTraits {
     pub warm_up: Span,
     /// Rest between the end of a turn and the start of the next: longer than nearly all operations.
     pub gap: Span,
-    /// What is made anew for each turn, in words for people, such as `connections`; `None`: nothing is.
-    pub renewed: Option<&'static str>,
+    /// What is made anew for each turn; `None`: nothing is.
+    pub renewed: Option<Renewed>,
     /// Guests that are not in turn can be stopped: nothing in them times out.
     pub freezes: bool,
     /// Where each turn is one command, which ends it: how many an arm runs in a block where the study does not say; the turn is nothing then.
     pub commands: Option<u32>,
+}
+
+/// What a workload makes anew for each turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Renewed {
+    /// The memory that it works on.
+    Memory,
+    /// Its connections, with their buffers: the first part of a turn is long enough for them to reach their speed inside one host.
+    Connections,
 }
 
 /// Disk that a workload takes.

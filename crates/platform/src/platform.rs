@@ -135,10 +135,10 @@ pub trait Platform: Send + Sync {
         false
     }
 
-    /// What of the host its options name that one guest alone can have at a time, in words for people; arms that name the same are never
-    /// alive at one time.
-    fn exclusive(&self) -> Option<String> {
-        None
+    /// What its options name that one guest alone can have at a time, such as a block device or a machine: what kind of thing, in words for
+    /// people, and which. Arms that name the same are never alive at one time.
+    fn exclusive(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
     }
 
     /// Where its guests are reached: asked before a run, for the driver must be there too.

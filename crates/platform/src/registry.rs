@@ -102,6 +102,24 @@ mod tests {
     }
 
     #[test]
+    fn what_one_guest_alone_can_have_is_known_by_its_options() {
+        let own = |name: &str, options: Value| (find(name).unwrap().make)(&options).ok().unwrap().exclusive();
+        let machine = |options: Value| own("ssh", options);
+        assert_eq!(machine(json!({"host": "VM1"})), machine(json!({"host": "vm1", "port": 22, "user": "me"})));
+        assert_ne!(machine(json!({"host": "vm1"})), machine(json!({"host": "vm1", "port": 2222})));
+        assert_ne!(machine(json!({"host": "vm1"})), machine(json!({"host": "vm2"})));
+        let there = |uri: &str| json!({"uri": uri, "domain": {"existing": "x", "address": "192.0.2.1"}});
+        assert_ne!(own("libvirt", there("qemu:///system")), own("libvirt", there("qemu+ssh://h/system")));
+        let card = json!({"device": "0000:01:00.1", "mac": "02:00:00:00:00:01", "address": "192.0.2.7/24"});
+        let file = json!({"file": {"path": "/x", "format": "raw"}});
+        let passed_through = own("qemu", json!({"image": file, "network": {"vfio": card}}));
+        assert_eq!(passed_through, [("network card", "0000:01:00.1".to_owned())]);
+        for made in ["native", "container", "qemu", "libvirt"] {
+            assert!(own(made, json!({})).is_empty(), "{made}");
+        }
+    }
+
+    #[test]
     fn options_decide_whether_memory_can_be_merged() {
         let device = json!({"device": "0000:01:00.1", "mac": "02:00:00:00:00:01", "address": "192.0.2.7/24"});
         let file = json!({"file": {"path": "/x", "format": "raw"}});

@@ -88,11 +88,11 @@ pub trait Catalog {
         None
     }
 
-    /// What of the host guests of a platform with these (checked) options have to themselves, one at a time, in words; arms that name the
-    /// same are never alive at one time.
-    fn exclusive(&self, platform: &str, options: &Value) -> Option<String> {
+    /// What guests of a platform with these (checked) options have to themselves, one at a time: what kind of thing, in words, and which. Arms
+    /// that name the same are never alive at one time.
+    fn exclusive(&self, platform: &str, options: &Value) -> Vec<(&'static str, String)> {
         let _ = (platform, options);
-        None
+        Vec::new()
     }
 
     /// Disk that a workload takes.

@@ -104,11 +104,11 @@ pub(crate) fn study(root: &Cursor<'_>, catalog: &dyn Catalog) -> Option<Study> {
     let mut context = Context { catalog, platforms, workloads, root, searching, guest, phases, schedule };
     let (mut arms, baseline) = arms(&file, &context);
     noise_floor(&file, &baseline, &mut arms, root);
-    context.schedule.apart = schedule::apart(&arms, catalog);
+    let client = hosts::client(&file.hosts, &context, &arms);
+    context.schedule.learn(&arms, &client, catalog);
     let (blocks, precision) = blocks(&file);
     let cases = case::cases(&file, &context);
     context.schedule.hold_for_none(&cases);
-    let client = hosts::client(&file.hosts, &context, &arms);
     hosts::in_numbers(&context, &arms, &cases);
     Some(Study {
         schema: file.schema.or(STUDY_SCHEMA),

@@ -9,7 +9,7 @@ use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
 use tare_model::load::LoadModel;
 use tare_model::metric::{Better, MetricSpec, Unit};
-use tare_model::traits::{Footprint, GuestTraits, Traits, TurnTraits};
+use tare_model::traits::{Footprint, GuestTraits, Renewed, Traits, TurnTraits};
 use tare_model::units::{ByteSize, Span};
 
 use crate::catalog::{Catalog, CatalogEntry, WorkloadAsked};
@@ -239,7 +239,8 @@ impl Catalog for Fake {
         };
         Traits {
             turns: match workload {
-                "rr" | "stream" | "cpu" => Some(turns(20, 1, true)),
+                "rr" | "cpu" => Some(turns(20, 1, true)),
+                "stream" => Some(TurnTraits { renewed: Some(Renewed::Connections), ..turns(20, 1, true) }),
                 "store" => Some(turns(200, 10, false)),
                 "exec" => Some(TurnTraits { commands: Some(5), ..turns(0, 10, false) }),
                 "web-banking" | "social" => Some(turns(500, 20, false)),
@@ -271,8 +272,9 @@ impl Catalog for Fake {
         }
     }
 
-    fn exclusive(&self, _: &str, options: &Json) -> Option<String> {
-        Some(format!("the device {}", options["device"].as_str()?))
+    fn exclusive(&self, _: &str, options: &Json) -> Vec<(&'static str, String)> {
+        let named = [("device", &options["device"]), ("machine", &options["host"])].into_iter();
+        named.filter_map(|(what, which)| Some((what, which.as_str()?.to_owned()))).collect()
     }
 
     fn footprint(&self, asked: &WorkloadAsked<'_>) -> Footprint {

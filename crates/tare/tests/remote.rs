@@ -4,12 +4,16 @@
 mod sshd;
 
 use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
 
 use crate::common::{
-    begin, expect_code, journal, kill, left_by_runs_into, outcomes, query, ran, run, run_ids, small_study, stderr,
-    stdout, until, write_study,
+    begin, expect_code, journal, kill, left_by_runs_into, outcomes, processes_of, query, ran, run, run_ids,
+    small_study, stderr, stdout, tare, until, write_study,
 };
 use sshd::{PLAIN, Sshd, apart};
+use tare_model::trial::{Outcome, TrialRecord};
+use tare_record::RunFolder;
 use tare_testkit::skipped;
 
 /// The options of a machine, as TOML.
@@ -37,8 +41,12 @@ fn is_clean(out: &Path) {
     assert_eq!((copies(out), left_by_runs_into(out)), (Vec::new(), Vec::new()));
 }
 
+fn trials(out: &Path) -> Vec<TrialRecord> {
+    RunFolder::open(out).unwrap().trials().unwrap()
+}
+
 #[test]
-fn an_arm_in_the_lab_and_one_behind_ssh_are_measured_from_this_host() {
+fn an_arm_in_the_lab_and_one_behind_ssh_take_turns_from_this_host() {
     apart(skipped, |sshd| {
         let folder = tempfile::tempdir().unwrap();
         let study = write_study(folder.path(), &small_study(2, &arm(sshd, "")));
@@ -57,6 +65,70 @@ fn an_arm_in_the_lab_and_one_behind_ssh_are_measured_from_this_host() {
         for expected in ["guest clock", "machine CPU, by its own kernel"] {
             assert!(facts.iter().any(|fact| fact == expected), "{expected}: {facts:?}");
         }
+        in_turns(&trials(&out));
+        // What is known of the machine's CPUs is said where it is shown.
+        let whole = "turns of other arms included";
+        let shown = query::<String>(&out, "SELECT value FROM facts WHERE name = 'machine CPU, by its own kernel'");
+        assert!(shown.len() == 2 && shown.iter().all(|fact| fact.ends_with(whole)), "{shown:?}");
+        let report = std::fs::read_to_string(out.join("report.md")).unwrap();
+        assert!(stdout(&planned).contains(whole) && report.contains(whole), "{report}");
+    });
+}
+
+/// Checks that the trials of each set were driven in turns, and that CPU is charged to the arm in the lab alone.
+#[track_caller]
+fn in_turns(trials: &[TrialRecord]) {
+    for set in trials.chunks(2) {
+        let of = |trial: &TrialRecord| trial.turns.clone().expect("its arm took turns");
+        let mut windows: Vec<_> = set.iter().flat_map(|trial| of(trial).windows()).collect();
+        windows.sort_unstable();
+        assert!(windows.windows(2).all(|pair| pair[0].1 < pair[1].0), "{windows:?}");
+        for trial in set {
+            let Outcome::Completed(measured) = &trial.outcome else { panic!("{trial:?}") };
+            let counted: u64 = of(trial).done.counts.iter().map(|count| count.operations).sum();
+            assert!(counted > 0 && measured.counts.get("operations") == Some(&counted), "{measured:?}");
+            let far = trial.planned.arm == "far";
+            assert_eq!((trial.cpu.is_none(), of(trial).waiting_cpus.is_none()), (far, far), "{}", trial.planned.arm);
+        }
+    }
+}
+
+#[test]
+fn a_machine_that_dies_in_its_turns_fails_its_set_whole_with_the_reason() {
+    apart(skipped, |sshd| {
+        let folder = tempfile::tempdir().unwrap();
+        let text = small_study(2, &arm(sshd, "")).replace("steady-state = \"200ms\"", "steady-state = \"2s\"");
+        let (study, out) = (write_study(folder.path(), &text), folder.path().join("run"));
+        let mut command = tare();
+        command.args(["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]).stdout(Stdio::null());
+        let running = command.stderr(Stdio::piped()).spawn().unwrap();
+        until("both arms to be driven", || {
+            let journal = std::fs::read_to_string(out.join("journal.jsonl")).unwrap_or_default();
+            journal.lines().filter(|line| line.contains("\"drive\"")).count() >= 2
+        });
+        // Drivers connect first; then turns go on for four seconds.
+        std::thread::sleep(Duration::from_secs(2));
+        let id = run_ids(folder.path()).pop().expect("the run has an id");
+        let is_agent = |pid: &u32| {
+            let name = std::fs::read_link(format!("/proc/{pid}/exe"));
+            name.is_ok_and(|name| name.starts_with("/tmp") && name.ends_with("tare-agent"))
+        };
+        let agent = processes_of(&id).into_iter().find(is_agent).expect("its agent runs");
+        let agent = rustix::process::Pid::from_raw(i32::try_from(agent).unwrap()).unwrap();
+        rustix::process::kill_process(agent, rustix::process::Signal::KILL).unwrap();
+        let output = running.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+        let (mut failed, mut completed) = (std::collections::BTreeMap::new(), 0);
+        for trial in trials(&out) {
+            match trial.outcome {
+                Outcome::Failed { reason, .. } => drop(failed.insert(trial.planned.arm, reason)),
+                _ => completed += 1,
+            }
+        }
+        assert_eq!((failed.len(), completed), (2, 2), "the other block: {failed:?}");
+        let of_all = format!("arm `far`, with which it took turns, failed: {}", failed["far"]);
+        assert_eq!(failed["native"], of_all);
+        is_clean(&out);
     });
 }
 

@@ -19,7 +19,7 @@ use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
 use tare_model::load::LoadModel;
 use tare_model::metric::{Better, MetricSpec, Unit};
-use tare_model::traits::TurnTraits;
+use tare_model::traits::{Renewed, TurnTraits};
 use tare_wire::{Reply, Request, WireError};
 
 use crate::clock::monotonic_ns;
@@ -66,7 +66,7 @@ const TURNS: TurnTraits = TurnTraits {
     turn: Span::from_millis(20),
     warm_up: Span::from_millis(5),
     gap: Span::from_millis(5),
-    renewed: Some("memory"),
+    renewed: Some(Renewed::Memory),
     freezes: true,
     commands: None,
 };

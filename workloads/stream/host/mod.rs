@@ -9,7 +9,7 @@ use tare_model::guest::GuestSize;
 use tare_model::load::LoadModel;
 use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::packed::Packed;
-use tare_model::traits::TurnTraits;
+use tare_model::traits::{Renewed, TurnTraits};
 use tare_model::{ByteSize, Span};
 use tare_wire::ServeReport;
 
@@ -115,7 +115,7 @@ impl Stream {
             turn: Span::from_millis(gap_ms.saturating_mul(6)),
             warm_up: Span::from_millis(gap_ms),
             gap: Span::from_millis(gap_ms),
-            renewed: Some("connections and buffers"),
+            renewed: Some(Renewed::Connections),
             freezes: true,
             commands: None,
         }

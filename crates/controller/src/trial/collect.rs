@@ -47,7 +47,8 @@ impl Trial<'_> {
         if self.task.platform.reach() == Reach::Outside {
             // What this host's CPUs did is not what the guest cost.
             gathered.flags.extend(remote_guests::flags(flags, self.bench.mixed));
-            gathered.facts.extend(remote_guests::facts(&gathered.samples, &target_name(0), window));
+            let in_turns = gathered.own_turns.is_some();
+            gathered.facts.extend(remote_guests::facts(&gathered.samples, &target_name(0), window, in_turns));
         } else {
             let of = |guests: std::ops::Range<usize>| guests.map(|n| source(n, targets)).collect::<Vec<Source>>();
             let measured = of(0..targets);
@@ -103,7 +104,7 @@ impl Trial<'_> {
         }
         if done.overran > 0 && f64::from(done.overran) > OVERRAN_LIMIT * done.counts.len() as f64 {
             let detail = format!(
-                "in {} of {} turns something was still under way when the next arm's turn began",
+                "in {} of {} turns something was still under way when the next arm's turn began; a longer `gap` avoids that",
                 done.overran,
                 done.counts.len()
             );

@@ -230,10 +230,13 @@ fn start_probe(all: &[Driving<'_, '_>]) -> Result<HostProbe, ProbeError> {
             watched.push(sampling::WatchedGuest { source, guest: &**guest, measured: n < targets });
         }
     }
-    let Some(Driving { trial, gathered, .. }) = all.first() else {
+    let is_in_lab = |driving: &&Driving<'_, '_>| driving.trial.task.platform.reach() == Reach::Lab;
+    // The disks of machines elsewhere are not this host's.
+    let first = all.iter().find(is_in_lab);
+    let in_lab = first.is_some();
+    let Some(Driving { trial, gathered, .. }) = first.or(all.first()) else {
         return Err(ProbeError::Died);
     };
-    let in_lab = all.iter().any(|driving| driving.trial.task.platform.reach() == Reach::Lab);
     let (run_folder, data_disk) = (&trial.bench.book.dir(), trial.data_disk(gathered));
     let watched = sampling::Watched { guests: &watched, in_lab, run_folder, data_disk };
     sampling::start(trial.bench.plan, &trial.bench.site, &watched)

@@ -263,6 +263,11 @@ impl Platform for Libvirt {
         ))
     }
 
+    fn exclusive(&self) -> Vec<(&'static str, String)> {
+        let Options { uri, domain, .. } = &self.options;
+        domain.iter().map(|there| ("domain", format!("{} of {uri}", there.existing))).collect()
+    }
+
     fn reach(&self) -> Reach {
         if self.options.domain.is_some() { Reach::Outside } else { Reach::Lab }
     }

@@ -174,9 +174,11 @@ impl Platform for Qemu {
         self.options.accel == Accel::Tcg
     }
 
-    fn exclusive(&self) -> Option<String> {
-        let device = self.options.data_disk.as_ref()?.device.as_ref()?;
-        Some(format!("the block device {}", device.display()))
+    fn exclusive(&self) -> Vec<(&'static str, String)> {
+        let device = self.options.data_disk.as_ref().and_then(|disk| disk.device.as_ref());
+        let device = device.map(|device| ("block device", device.display().to_string()));
+        let card = self.options.network.vfio.as_ref().map(|vfio| ("network card", vfio.device.clone()));
+        device.into_iter().chain(card).collect()
     }
 
     fn merging_refusal(&self) -> Option<Refusal> {

@@ -34,6 +34,8 @@ use crate::{Guest, HostView, Notes, Platform, Reach, Site, parity};
 
 const NAME: &str = "ssh";
 
+/// Where sshd listens unless something else is said.
+const SSH_PORT: u16 = 22;
 /// How long the check waits for an answer.
 const CHECK_LIMIT: Duration = Duration::from_secs(15);
 /// The same for one attempt at a machine that is starting.
@@ -115,6 +117,11 @@ impl Platform for Ssh {
         };
         all.push(start.into());
         all
+    }
+
+    fn exclusive(&self) -> Vec<(&'static str, String)> {
+        let Options { host, port, .. } = &self.options;
+        vec![("machine", format!("{} at port {}", host.to_ascii_lowercase(), port.unwrap_or(SSH_PORT)))]
     }
 
     fn reach(&self) -> Reach {

@@ -15,10 +15,7 @@ pub(super) fn client(hosts: &Field<'_, file::Hosts<'_>>, context: &Context<'_>, 
     let clients = hosts.clients.value.as_deref().unwrap_or_default();
     let Some(item) = clients.first() else { return ClientHost::Local };
     let client = one(item, context).unwrap_or_default();
-    if !client.is_local() {
-        reaches(item, context, arms);
-    }
-    client
+    if client.is_local() || reaches(item, context, arms) { client } else { ClientHost::Local }
 }
 
 fn sut(field: &Cursor<'_>) {
@@ -75,8 +72,8 @@ fn one(item: &Cursor<'_>, context: &Context<'_>) -> Option<ClientHost> {
     }
 }
 
-/// A machine elsewhere cannot send a packet into the lab.
-fn reaches(item: &Cursor<'_>, context: &Context<'_>, arms: &[Arm]) {
+/// Whether all arms can be reached: a machine elsewhere cannot send a packet into the lab.
+fn reaches(item: &Cursor<'_>, context: &Context<'_>, arms: &[Arm]) -> bool {
     let inside: Vec<String> = arms
         .iter()
         .filter(|arm| !arm.platform.is_empty() && !context.catalog.reaches_outside(&arm.platform, &arm.options))
@@ -89,6 +86,7 @@ fn reaches(item: &Cursor<'_>, context: &Context<'_>, arms: &[Arm]) {
         );
         item.wrong(&what, "write `clients = [\"local\"]`, or compare only arms that are machines of their own");
     }
+    inside.is_empty()
 }
 
 /// What exists already is not made in numbers.

@@ -1,8 +1,8 @@
 //! `schedule` and `turns`: whether the arms of a case take turns, and how.
 
 use tare_model::merging::HostMemory;
-use tare_model::study::{Arm, Case, CaseLoad, CaseSchedule};
-use tare_model::traits::TurnTraits;
+use tare_model::study::{Arm, Case, CaseLoad, CaseSchedule, ClientHost};
+use tare_model::traits::{Renewed, TurnTraits};
 use tare_model::turns::{ROUNDS_MAX, TurnSpec, Waiting};
 use tare_model::units::Span;
 
@@ -20,7 +20,9 @@ pub(super) struct OfStudy<'f> {
     /// The steady state of cases that give no other, where it is right.
     steady_state: Option<Span>,
     /// Why no case of this study can take turns, and what would help.
-    pub(super) apart: Option<(String, &'static str)>,
+    apart: Option<(String, &'static str)>,
+    /// An arm that is reached over a network that was there before.
+    outside: Option<String>,
 }
 
 impl<'f> OfStudy<'f> {
@@ -35,7 +37,23 @@ impl<'f> OfStudy<'f> {
             file.turns.wrong_key(what, "leave one of them out");
         }
         let steady_state = steady_state(&file.phases);
-        Self { schedule: written(&file.schedule), turns: Said::of(&file.turns), steady_state, apart: None }
+        let (schedule, turns) = (written(&file.schedule), Said::of(&file.turns));
+        Self { schedule, turns, steady_state, apart: None, outside: None }
+    }
+
+    /// Takes in what the arms are, and where their load comes from.
+    pub(super) fn learn(&mut self, arms: &[Arm], client: &ClientHost, catalog: &dyn Catalog) {
+        self.apart = apart(arms, client, catalog);
+        let outside = arms.iter().find(|arm| catalog.reaches_outside(&arm.platform, &arm.options));
+        self.outside = outside.map(|arm| arm.id.clone());
+    }
+
+    /// Why guests of a case cannot be stopped while it is the turn of others.
+    fn runs_on(&self, case: &str, turns: &TurnTraits) -> Option<String> {
+        if !turns.freezes {
+            return Some(format!("what runs in the guests of `{case}` has time-outs that go on"));
+        }
+        self.outside.as_ref().map(|arm| format!("tare cannot stop the processes of `{arm}`"))
     }
 
     /// Reports what is said of all turns and holds for none of those that are taken.
@@ -65,26 +83,22 @@ fn written<'f, T: Copy>(field: &Field<'f, T>) -> Option<Written<'f, T>> {
     Some(Written { value: field.value?, at: (**field).clone() })
 }
 
-/// Why the arms cannot be alive at one time, and what would help.
-pub(super) fn apart(arms: &[Arm], catalog: &dyn Catalog) -> Option<(String, &'static str)> {
+/// Why the arms cannot be alive at one time or have no common clock, and what would help.
+fn apart(arms: &[Arm], client: &ClientHost, catalog: &dyn Catalog) -> Option<(String, &'static str)> {
     if let Some(arm) = arms.iter().find(|arm| arm.host_memory != HostMemory::default()) {
         let why =
             format!("the arm `{}` sets how the whole host treats memory, and others are measured without that", arm.id);
         return Some((why, "leave `merging` and `huge-pages` out"));
     }
-    // A client of its own reaches only such arms.
-    if let Some(arm) = arms.iter().find(|arm| catalog.reaches_outside(&arm.platform, &arm.options)) {
-        let why = format!(
-            "the arm `{}` is a machine that tare does not make, and nobody knows what else would run on it meanwhile",
-            arm.id
-        );
-        return Some((why, "compare such arms in a study of their own"));
+    if !client.is_local() {
+        let why = "load comes from another machine, and when a turn begins there is known only as exactly as the way to it allows";
+        return Some((why.to_owned(), "write `clients = [\"local\"]`"));
     }
-    let owned: Vec<(&Arm, String)> =
-        arms.iter().filter_map(|arm| Some((arm, catalog.exclusive(&arm.platform, &arm.options)?))).collect();
-    owned.iter().enumerate().find_map(|(n, (arm, what))| {
-        let (other, _) = owned[n + 1..].iter().find(|(_, others)| others == what)?;
-        let why = format!("`{}` and `{}` have {what}, which one guest has at a time", arm.id, other.id);
+    let of = |arm: &Arm| catalog.exclusive(&arm.platform, &arm.options).into_iter();
+    let owned: Vec<_> = arms.iter().flat_map(|arm| of(arm).map(move |what| (arm, what))).collect();
+    owned.iter().enumerate().find_map(|(n, (arm, own))| {
+        let (other, (what, _)) = owned[n + 1..].iter().find(|(other, others)| other.id != arm.id && others == own)?;
+        let why = format!("`{}` and `{}` have the same {what}, which one guest has at a time", arm.id, other.id);
         Some((why, "give each arm its own; the baseline is repeated unless the study says `noise-floor = false`"))
     })
 }
@@ -132,35 +146,63 @@ pub(super) fn of(at: &Cursor<'_>, case: &file::Case<'_>, able: Able<'_>, load: &
         let why = traits.no_turns.map_or_else(|| format!("`{workload}` is not driven in turns"), str::to_owned);
         return refused(why, others.trim_start_matches("; "));
     };
-    if let Some((why, help)) = &all.apart {
-        return refused(why.clone(), help);
+    spec(at, case, all, turns, steady_state).map_or_else(|(why, help)| refused(why, help), CaseSchedule::Turns)
+}
+
+/// How the arms of a case take turns.
+///
+/// # Errors
+/// Why they cannot, and what would help.
+fn spec(
+    at: &Cursor<'_>,
+    case: &file::Case<'_>,
+    all: &OfStudy<'_>,
+    turns: &TurnTraits,
+    steady_state: Span,
+) -> Result<TurnSpec, (String, &'static str)> {
+    if let Some(apart) = &all.apart {
+        return Err(apart.clone());
     }
-    let busy = case.busy_target.or(false);
-    if busy && !turns.freezes {
-        let why = "its guests are busy also when it is the turn of others, and their processes cannot be stopped";
-        return refused(why.to_owned(), "leave `busy-target` out");
+    let stops = Stops { busy: case.busy_target.or(false), runs_on: all.runs_on(at.key(), turns) };
+    if let Some(why) = stops.runs_on.as_ref().filter(|_| stops.busy) {
+        let why = format!("its guests are busy also when it is the turn of others, and {why}");
+        return Err((why, "leave `busy-target` out"));
     }
     let mut of_study = all.turns.clone();
     // What is said for all cases is not meant for guests that have to be stopped.
-    of_study.waiting.take_if(|waiting| busy && waiting.value == Waiting::Idle);
+    of_study.waiting.take_if(|waiting| stops.busy && waiting.value == Waiting::Idle);
     let own = Said::of(&case.turns);
-    if let Some(spec) = own.of_commands(&of_study, at.key(), turns, busy) {
-        return CaseSchedule::Turns(spec);
+    if let Some(spec) = own.of_commands(&of_study, at.key(), turns, &stops) {
+        return Ok(spec);
     }
     let said = own.over(of_study);
-    match said.spec(at.key(), turns, busy, steady_state) {
+    let renews = turns.renewed == Some(Renewed::Connections);
+    if let Some(arm) = all.outside.as_ref().filter(|_| renews && said.length.is_none()) {
+        let why =
+            format!("each turn has new connections, and nobody knows how soon those to `{arm}` reach their speed");
+        return Err((why, "write a `length` of turns that is long against ten round trips"));
+    }
+    match said.spec(at.key(), turns, &stops, steady_state) {
         Some(spec) if spec.rounds_in(steady_state) > u64::from(ROUNDS_MAX / 2) => {
             let why = format!("its steady state of {steady_state} holds more turns of {} than are recorded", spec.turn);
-            refused(why, "write a longer `length` of turns")
+            Err((why, "write a longer `length` of turns"))
         }
-        Some(spec) => CaseSchedule::Turns(spec),
-        None => refused(too_short(steady_state), "measure longer, or write a `length` of turns"),
+        Some(spec) => Ok(spec),
+        None => Err((too_short(steady_state), "measure longer, or write a `length` of turns")),
     }
 }
 
 /// Why no turns are taken in so short a steady state.
 pub(crate) fn too_short(steady_state: Span) -> String {
     format!("its steady state of {steady_state} is too short for ten rounds of turns")
+}
+
+/// Whether guests have to be stopped between their turns, and can be.
+struct Stops {
+    /// They are busy by themselves.
+    busy: bool,
+    /// Why they cannot be stopped.
+    runs_on: Option<String>,
 }
 
 /// How turns are written: for all cases, or for one over that.
@@ -196,14 +238,14 @@ impl<'f> Said<'f> {
     }
 
     /// The turns of a case that are commands; `None` where turns have a length.
-    fn of_commands(&self, all: &Self, case: &str, traits: &TurnTraits, busy: bool) -> Option<TurnSpec> {
+    fn of_commands(&self, all: &Self, case: &str, traits: &TurnTraits, stops: &Stops) -> Option<TurnSpec> {
         let Some(commands) = traits.commands else {
             self.without_rounds(&format!("`{case}`"));
             return None;
         };
         self.without_lengths(&format!("`{case}`"));
         let said = self.clone().over(all.clone());
-        let waiting = said.waiting(case, traits, busy);
+        let waiting = said.waiting(case, stops);
         let commands = Some(said.rounds.map_or(commands, |rounds| rounds.value));
         let TurnTraits { turn, warm_up, gap, .. } = *traits;
         Some(TurnSpec { turn, warm_up, gap, waiting, commands })
@@ -230,8 +272,8 @@ impl<'f> Said<'f> {
     }
 
     /// The turns of a case; `None` where nothing says how long they are, and the steady state is too short for any.
-    fn spec(&self, case: &str, traits: &TurnTraits, busy: bool, steady_state: Span) -> Option<TurnSpec> {
-        let waiting = self.waiting(case, traits, busy);
+    fn spec(&self, case: &str, traits: &TurnTraits, stops: &Stops, steady_state: Span) -> Option<TurnSpec> {
+        let waiting = self.waiting(case, stops);
         let spec = TurnSpec { turn: traits.turn, warm_up: traits.warm_up, gap: traits.gap, waiting, commands: None };
         let spec = match &self.length {
             Some(Written { value: turn, at }) => {
@@ -246,20 +288,19 @@ impl<'f> Said<'f> {
     }
 
     /// What an arm does meanwhile. Busy guests have to be stopped.
-    fn waiting(&self, case: &str, traits: &TurnTraits, busy: bool) -> Waiting {
+    fn waiting(&self, case: &str, stops: &Stops) -> Waiting {
         let Some(Written { value, at }) = &self.waiting else {
-            return if busy { Waiting::Frozen } else { Waiting::Idle };
+            return if stops.busy { Waiting::Frozen } else { Waiting::Idle };
         };
-        match value {
-            Waiting::Frozen if !traits.freezes => {
-                let what = format!("is \"frozen\", and what runs in the guests of `{case}` has time-outs that go on");
-                at.wrong(&what, "leave it out, or write \"idle\"");
+        match (value, &stops.runs_on) {
+            (Waiting::Frozen, Some(why)) => {
+                at.wrong(&format!("is \"frozen\", and {why}"), "leave it out, or write \"idle\"");
             }
-            Waiting::Idle if busy => {
+            (Waiting::Idle, _) if stops.busy => {
                 let what = format!("is \"idle\", and the guests of `{case}` are busy by themselves (`busy-target`)");
                 at.wrong(&what, "leave it out, or write \"frozen\"");
             }
-            Waiting::Frozen | Waiting::Idle => {}
+            (Waiting::Frozen | Waiting::Idle, _) => {}
         }
         *value
     }

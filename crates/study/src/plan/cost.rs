@@ -75,7 +75,7 @@ pub(super) fn cost(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -> Co
     let of_case = |case: &Case| study.arms.len() as u64 + u64::from(case.schedule.pairs()) - 1;
     let trials = blocks * study.cases.iter().map(of_case).sum::<u64>();
     let record = (trials * RECORD_BYTES).saturating_add(samples.saturating_mul(SAMPLE_BYTES)).saturating_add(others);
-    let at_once = |case: &Case| sets::at_once(study, case, host);
+    let at_once = |case: &Case| sets::at_once(study, case, host, catalog);
     let most_guests = study.cases.iter().map(|case| guests(case, at_once(case))).max();
     // A guest's layer goes with its trial or its set, so only those of one are there at a time.
     let files = whole_mebibytes(record.saturating_add(most_guests.unwrap_or(0) * LAYER_BYTES));

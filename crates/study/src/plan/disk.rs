@@ -46,7 +46,7 @@ pub(super) fn data<'a>(study: &'a Study, host: &HostFacts, catalog: &dyn Catalog
         if kept.0 > 0 && !known {
             data.kept.push((case, kept.0));
         }
-        let arms = sets::at_once(study, case, host);
+        let arms = sets::at_once(study, case, host, catalog);
         if of_guests(case, catalog).saturating_mul(arms) > data.restored() {
             (data.guests, data.arms) = (Some((case, guest.0)), arms);
         }

@@ -24,6 +24,13 @@ pub(super) fn deviations(study: &Study, catalog: &dyn Catalog) -> Vec<String> {
             named(&inside)
         ));
     }
+    if !outside.is_empty() && study.cases.iter().any(|case| case.schedule.turns().is_some()) {
+        all.push(format!(
+            "{} driven in turns: CPU by a machine's own kernel is that of the whole block, turns of other arms included, and what the \
+             machine does in these is not seen",
+            named(&outside)
+        ));
+    }
     if let ClientHost::Machine { .. } = study.client {
         all.push(
             "load comes from a machine of its own: the placement of CPUs on this host does not concern the driver"

@@ -32,9 +32,10 @@ pub(super) fn together<'s>(study: &'s Study, case: &Case, host: &HostFacts) -> V
     }
 }
 
-/// How many arms of a case have guests at one time.
-pub(super) fn at_once(study: &Study, case: &Case, host: &HostFacts) -> u64 {
-    together(study, case, host).iter().map(Vec::len).max().unwrap_or(0).max(1) as u64
+/// How many arms of a case have guests on this host at one time.
+pub(super) fn at_once(study: &Study, case: &Case, host: &HostFacts, catalog: &dyn Catalog) -> u64 {
+    let here = |set: &Vec<&Arm>| set.iter().filter(|arm| !catalog.is_outside(&arm.platform)).count();
+    together(study, case, host).iter().map(here).max().unwrap_or(1) as u64
 }
 
 /// The study with the schedule that this host has room for, and how it differs from what was asked, a sentence for each reason.
@@ -44,13 +45,13 @@ pub(super) fn fitted(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -> 
         if case.schedule.turns().is_some() && joining(study, host).len() < 2 {
             case.schedule = CaseSchedule::Trials { why: ONE_ARM.to_owned() };
         }
-        while let Some(why) = no_room(study, case, host) {
+        while let Some(why) = no_room(study, case, host, catalog) {
             case.schedule = with_fewer(study, case, host, why);
         }
     }
     while let Some(n) = largest_without_disk(&fitted, host, catalog) {
         let case = &fitted.cases[n];
-        let why = format!("this host has no room on disk for the guests of {}", whose(study, case, host));
+        let why = format!("this host has no room on disk for the guests of {}", whose(study, case, host, catalog));
         fitted.cases[n].schedule = with_fewer(study, case, host, why);
     }
     let differ = density::by_case(&fitted, |case| {
@@ -89,19 +90,19 @@ fn with_fewer(study: &Study, case: &Case, host: &HostFacts, why: String) -> Case
 }
 
 /// The arms that take turns together, for people.
-fn whose(study: &Study, case: &Case, host: &HostFacts) -> String {
+fn whose(study: &Study, case: &Case, host: &HostFacts, catalog: &dyn Catalog) -> String {
     match case.schedule {
         CaseSchedule::Pairs { .. } => "even two of its arms together".to_owned(),
-        _ => format!("its {} arms together", at_once(study, case, host)),
+        _ => format!("its {} arms together", at_once(study, case, host, catalog)),
     }
 }
 
 /// Why the guests of the arms that take turns together cannot be alive at one time.
-fn no_room(study: &Study, case: &Case, host: &HostFacts) -> Option<String> {
+fn no_room(study: &Study, case: &Case, host: &HostFacts, catalog: &dyn Catalog) -> Option<String> {
     case.schedule.turns()?;
-    let arms = at_once(study, case, host);
+    let arms = at_once(study, case, host, catalog);
     let (need, guests) = (ByteSize(cost::promised(case, arms)), cost::guests(case, arms));
-    let whose = whose(study, case, host);
+    let whose = whose(study, case, host, catalog);
     if need > host.memory_available {
         let (need, there) = (human::asked(need), human::size(host.memory_available));
         return Some(format!("the guests of {whose} are promised {need}, and this host has {there} available"));
@@ -116,7 +117,7 @@ fn largest_without_disk(study: &Study, host: &HostFacts, catalog: &dyn Catalog) 
     }
     let in_turns = study.cases.iter().enumerate().filter(|(_, case)| case.schedule.turns().is_some());
     let takes = |case: &Case| {
-        let arms = at_once(study, case, host);
+        let arms = at_once(study, case, host, catalog);
         disk::of_guests(case, catalog).saturating_mul(arms).saturating_add(cost::guests(case, arms) * cost::LAYER_BYTES)
     };
     in_turns.max_by_key(|(_, case)| takes(case)).map(|(n, _)| n)

@@ -123,12 +123,10 @@ fn arms_that_cannot_be_alive_at_one_time_run_one_after_the_other_with_the_reason
     assert!(why(&study_of(&merging), "idle").starts_with("the arm `container` sets how the whole host treats memory"));
     let device = text("noise-floor = false", "2s", IDLE)
         .replace("\"container\"\n", "\"qemu\"\noptions = { device = \"/dev/sdb\" }\n[arms.other]\nplatform = \"qemu\"\noptions = { device = \"/dev/sdb\" }\n");
-    assert!(why(&study_of(&device), "idle").contains("have the device /dev/sdb, which one guest has at a time"));
+    let why_not = "`container` and `other` have the same device, which one guest has at a time";
+    assert_eq!(why(&study_of(&device), "idle"), why_not);
     let one = device.replacen("sdb", "sdc", 1);
     assert_eq!(turns(&study_of(&one), "idle").turn, ms(20));
-    let far =
-        text("noise-floor = false", "2s", IDLE).replace("\"container\"\n", "\"far\"\noptions = { host = \"a\" }\n");
-    assert!(why(&study_of(&far), "idle").contains("is a machine that tare does not make"));
     let searched =
         "[cases.peak]\nworkload = \"rr\"\ncapacity = { most = 100 }\nqos = { response_time_p99_s = \"5ms\" }\n";
     assert_eq!(why(&study_of(&text("", "2s", searched)), "peak"), "its load is searched for");
@@ -136,6 +134,60 @@ fn arms_that_cannot_be_alive_at_one_time_run_one_after_the_other_with_the_reason
     assert_eq!(why(&study_of(&text("noise-floor = false", "2s", added)), "many"), "its guests are added one by one");
     let asked = study_of(&text("schedule = \"trials\"", "2s", IDLE));
     assert_eq!(why(&asked, "idle"), "the study asks for it");
+}
+
+/// The study with a machine that tare does not make in the container's place.
+fn with_far(top: &str, cases: &str) -> String {
+    text(top, "2s", cases).replace("\"container\"\n", "\"far\"\noptions = { host = \"a\" }\n")
+}
+
+#[test]
+fn a_machine_elsewhere_takes_turns_and_no_room_here_and_the_plan_says_what_is_not_known_of_it() {
+    let study = study_of(&with_far("", &format!("{IDLE}[cases.command]\nworkload = \"exec\"\n")));
+    assert_eq!((turns(&study, "idle").turn, turns(&study, "command").commands), (ms(20), Some(5)));
+    // The native arm and the baseline's replica, and none for the machine.
+    let two = HostFacts { memory_available: ByteSize(2 << 30), ..roomy() };
+    let planned = plan(&study, &two, &Fake).unwrap();
+    assert_eq!((planned.cost.memory, planned.sets.iter().all(|set| set.len() == 3)), (ByteSize(2 << 30), true));
+    let said = "`container` is driven in turns: CPU by a machine's own kernel is that of the whole block, turns of other arms included";
+    assert!(planned.deviations.iter().any(|all| all.starts_with(said)), "{:?}", planned.deviations);
+    let trials = plan(&study_of(&with_far("schedule = \"trials\"", IDLE)), &two, &Fake).unwrap();
+    assert!(trials.deviations.iter().all(|said| !said.contains("turns")), "{:?}", trials.deviations);
+    // Where all are elsewhere nothing of this host's is taken.
+    let far = with_far("noise-floor = false", IDLE)
+        .replace("platform = \"native\"", "platform = \"far\"\noptions = { host = \"b\" }");
+    let none = HostFacts { memory_available: ByteSize(1 << 20), ..roomy() };
+    let planned = plan(&study_of(&far), &none, &Fake).unwrap();
+    assert_eq!((planned.sets.len(), planned.cost.memory), (3, ByteSize(0)));
+}
+
+#[test]
+fn a_machine_elsewhere_is_one_guest_at_a_time_driven_from_here_and_never_stopped() {
+    let far_baseline = with_far("", IDLE).replace("baseline = \"native\"", "baseline = \"container\"");
+    let why_not = "`container` and `container-again` have the same machine, which one guest has at a time";
+    assert_eq!(why(&study_of(&far_baseline), "idle"), why_not);
+    let alone = far_baseline.replace("blocks = 3", "blocks = 3\nnoise-floor = false");
+    assert_eq!(turns(&study_of(&alone), "idle").turn, ms(20));
+    let client = "[hosts]\nclients = [{ far = { host = \"c\" } }]\n";
+    let all_far = alone.replace("platform = \"native\"", "platform = \"far\"\noptions = { host = \"b\" }") + client;
+    assert!(why(&study_of(&all_far), "idle").starts_with("load comes from another machine"));
+    let busy = format!("{IDLE}busy-target = true\n");
+    let said = why(&study_of(&with_far("", &busy)), "idle");
+    assert!(said.ends_with("and tare cannot stop the processes of `container`"), "{said}");
+    let (path, words) = problem(&with_far("", &format!("[turns]\nwaiting = \"frozen\"\n{IDLE}")));
+    assert!(path == "turns.waiting" && words.contains("the processes of `container`"), "{path}: {words}");
+}
+
+#[test]
+fn connections_to_a_machine_elsewhere_are_made_anew_for_turns_of_written_lengths_alone() {
+    let bulk = "[cases.bulk]\nworkload = \"stream\"\n";
+    assert_eq!(turns(&study_of(&text("", "2s", bulk)), "bulk").turn, ms(20));
+    let said = why(&study_of(&with_far("", bulk)), "bulk");
+    assert!(said.starts_with("each turn has new connections") && said.contains("`container`"), "{said}");
+    let (path, words) = problem(&with_far("", &format!("{bulk}schedule = \"turns\"\n")));
+    assert!(path == "cases.bulk.schedule" && words.contains("long against ten round trips"), "{path}: {words}");
+    let length = "turns = { length = \"200ms\" }\n";
+    assert_eq!(turns(&study_of(&with_far("", &format!("{bulk}{length}"))), "bulk").turn, ms(200));
 }
 
 const WRONG: &[Wrong] = &[
@@ -187,7 +239,7 @@ fn turns_that_cannot_be_taken_are_refused_where_they_are_asked_for() {
     assert!(path == "cases.orders.turns.waiting" && words.contains("time-outs"), "{path}: {words}");
     let busy = "[cases.orders]\nworkload = \"store\"\nschedule = \"turns\"\nbusy-target = true\n";
     let (path, words) = problem(&text("", "20s", busy));
-    assert!(path == "cases.orders.schedule" && words.contains("cannot be stopped"), "{path}: {words}");
+    assert!(path == "cases.orders.schedule" && words.contains("time-outs that go on"), "{path}: {words}");
     for (case, says) in [
         (
             "workload = \"rr\"\ncapacity = { most = 100 }\nqos = { response_time_p99_s = \"5ms\" }",
