@@ -153,7 +153,7 @@ impl<'a> Speed<'a> {
         driven.work = chunks as f64;
         let stretches = || self.all.iter().map(|ran| &ran.stretch).filter(|own| own.measured_from_ns.is_some());
         let first = stretches().find_map(|own| own.measured_from_ns).unwrap_or_default();
-        driven.window_ns = (first, stretches().last().map_or(first, |own| own.to_ns));
+        driven.window_ns = (first, stretches().next_back().map_or(first, |own| own.to_ns));
         driven.samples =
             self.all.iter().zip(&self.progress).flat_map(|(ran, &one)| ran.samples(one, &self.clock)).collect();
         driven.flags = self.flags();
