@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use crate::{age, channel, confine, enter, exit, init, session};
+use crate::{age, channel, confine, enter, exit, init, session, sys};
 use tare_model::guest::Seccomp;
 use tare_wire::launch::{Launch, WAITING};
 
@@ -24,6 +24,7 @@ tare-agent is started by tare inside a guest; it is not meant to be run by hand.
 
 /// Serves, enters a guest, or is the first process of one, by its arguments; gives the exit code.
 pub fn main() -> ExitCode {
+    sys::large_memory_is_the_kernels();
     end_when_a_thread_panics();
     // Before anything is opened, entered or started: nothing of whoever started this reaches a guest.
     tare_wire::descriptors::keep_to_ourselves();

@@ -37,6 +37,17 @@ pub fn fork() -> io::Result<Forked> {
     }
 }
 
+/// Has large pieces of memory come from the kernel, each with pages of its own, and go back to it when they are freed. glibc keeps them
+/// after the first was freed, and hands the same pages out again: work that moves into other memory would not, and a guest would seem to use
+/// what its agent once had. musl never keeps them.
+pub fn large_memory_is_the_kernels() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: it sets a number of the allocator's own, before there is a second thread.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 128 << 10);
+    }
+}
+
 /// Moves the process into new namespaces. To be called only while the process has one thread.
 ///
 /// # Errors
@@ -120,4 +131,30 @@ pub fn interface_mtu(name: &str) -> io::Result<i32> {
     }
     // SAFETY: after success the union holds the MTU.
     Ok(unsafe { request.ifr_ifru.ifru_mtu })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether one mapping of this process holds all of these bytes.
+    fn is_mapped(at: usize, bytes: usize) -> bool {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let ends = maps.lines().map(|line| line.split_once(' ').unwrap().0.split_once('-').unwrap());
+        let number = |text| usize::from_str_radix(text, 16).unwrap();
+        ends.map(|(from, to)| (number(from), number(to))).any(|(from, to)| from <= at && at + bytes <= to)
+    }
+
+    #[test]
+    fn large_memory_goes_back_to_the_kernel_whenever_it_is_freed() {
+        large_memory_is_the_kernels();
+        // Of glibc by itself the second piece would stay. Other threads may have parts of where a piece was, but not all of it.
+        for _ in 0..2 {
+            let piece = std::hint::black_box(vec![1_u8; 24 << 20]);
+            let (at, bytes) = (piece.as_ptr().addr(), piece.len());
+            assert!(is_mapped(at, bytes));
+            drop(piece);
+            assert!(!is_mapped(at, bytes), "it stayed");
+        }
+    }
 }
