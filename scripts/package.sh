@@ -11,5 +11,5 @@ export SOURCE_DATE_EPOCH
 lay_out() {
     DESTDIR=$1 PREFIX=/usr AGENT_FOLDER=/usr/lib/tare scripts/install.sh >/dev/null
     find "$1/usr/share/man" -type f -exec gzip -9n {} +
-    "${STRIP:-strip}" --strip-unneeded "$1/usr/bin/tare"
+    "${STRIP:-strip}" --strip-unneeded "$1/usr/bin/tare" "$1/usr/lib/tare/tare-agent"
 }

@@ -13,13 +13,11 @@ work=$target_dir/tarball
 built=$target_dir/$target
 
 # SQLite asks for a C library's headers, which must be those of the one that it is linked with. What names the compiler is set for
-# this build alone: the agent that `make build` built is not built again for it.
+# this build alone: what `make build` built is not built again for it.
 (
     use_musl
     cargo build --release --target "$target" --package tare
 )
-agent=$built/release/agent
-[[ -n $foreign ]] || agent=$target_dir/release/tare-agent
 
 # Not before: it sets the time of the last commit, upon whose change C is compiled again.
 # shellcheck source=scripts/package.sh
@@ -27,7 +25,7 @@ agent=$built/release/agent
 name=tare-$version-linux-$arch
 mkdir -p "$work/programs"
 ln -f "$built/release/tare" "$work/programs/"
-ln -f "$agent" "$work/programs/tare-agent"
+ln -f "$built/release/agent" "$work/programs/tare-agent"
 for program in "$work"/programs/*; do
     if LC_ALL=C readelf --program-headers "$program" | grep -q INTERP; then
         echo "tarball: $program asks for a dynamic loader, so it would not start on every host" >&2
