@@ -198,8 +198,9 @@ impl Busy {
         self.counters.iter().map(|counter| counter.load(Ordering::Relaxed)).collect()
     }
 
-    /// Has all threads compute through a stretch, which was asked for at a moment of CLOCK_MONOTONIC, and then stand still; waits until they do. Those of mixed work can first move into
-    /// other memory: how its pages lie makes a computation faster or slower for as long as it has them.
+    /// Has all threads compute through a stretch, which was asked for at a moment of CLOCK_MONOTONIC, and then stand still; waits until they
+    /// do. Those of mixed work can first move into other memory: how its pages lie makes a computation faster or slower for as long as it
+    /// has them.
     ///
     /// # Errors
     /// When one of them computed wrong, or all were stopped meanwhile.

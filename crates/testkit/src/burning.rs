@@ -125,12 +125,9 @@ impl Prepared for AtWork {
         Ok(Driven {
             measurement,
             window_ns: (start, end),
-            turns: None,
             work: done as f64,
-            samples: Vec::new(),
             facts: [("clients".to_owned(), clients.to_string())].into(),
-            flags: Vec::new(),
-            invalid: None,
+            ..Driven::default()
         })
     }
 

@@ -322,12 +322,10 @@ impl Prepared for AtWork {
         Ok(Driven {
             measurement,
             window_ns: (start, end),
-            turns: None,
             work: RATE_OF_EACH * (end - start) as f64 / 1e9,
-            samples: Vec::new(),
             facts: [("at work".to_owned(), all.to_string())].into(),
             flags: vec![Flag { kind: "crowd".into(), detail: format!("{all} at work") }],
-            invalid: None,
+            ..Driven::default()
         })
     }
 

@@ -166,13 +166,11 @@ impl Prepared for Serving {
         Ok(Driven {
             measurement,
             window_ns: (start, end),
-            turns: None,
             work: load,
-            samples: Vec::new(),
             facts: [("served by".to_owned(), self.0.with(|seen| seen.names.last().cloned().unwrap_or_default()))]
                 .into(),
             flags: vec![Flag { kind: "limited".into(), detail: format!("{load} at work") }],
-            invalid: None,
+            ..Driven::default()
         })
     }
 

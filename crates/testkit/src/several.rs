@@ -252,12 +252,8 @@ impl Prepared for Running {
         Ok(Driven {
             measurement,
             window_ns: (start, end),
-            turns: None,
             work: results.iter().map(|result| result.operations as f64).sum(),
-            samples: Vec::new(),
-            facts: std::collections::BTreeMap::new(),
-            flags: Vec::new(),
-            invalid: None,
+            ..Driven::default()
         })
     }
 

@@ -1,6 +1,5 @@
 //! Tiles of members whose figures follow from the number of guests on the host of a [`Crowd`], and what was seen of them.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -210,12 +209,8 @@ impl Prepared for AtWork {
         Ok(Driven {
             measurement: Measurement { metrics, ..Measurement::default() },
             window_ns: (start, end),
-            turns: None,
             work: rate * (end - start) as f64 / 1e9,
-            samples: Vec::new(),
-            facts: BTreeMap::new(),
-            flags: Vec::new(),
-            invalid: None,
+            ..Driven::default()
         })
     }
 

@@ -30,8 +30,8 @@ impl UnitOfWork {
     }
 }
 
-/// What one trial's load came to.
-#[derive(Clone, Debug, PartialEq)]
+/// What one trial's load came to. By default nothing was done.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Driven {
     /// Metrics, histograms, counts.
     pub measurement: Measurement,

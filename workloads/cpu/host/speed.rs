@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tare_model::drive::BusyDone;
 use tare_model::sample::{Sample, Source};
-use tare_model::trial::{Flag, Measurement};
+use tare_model::trial::Flag;
 use tare_model::turns::{TurnCount, TurnsDone};
 
 use super::stretches::Stretch;
@@ -130,9 +130,10 @@ impl<'a> Speed<'a> {
         let drift = self.clock.drift_ppm().filter(|_| !self.clock.is_ours());
         let drift = drift.filter(|(ppm, within)| ppm.abs() - within > DRIFT_PPM || *within > UNKNOWN_PPM);
         let drifts = drift.map(|(ppm, within)| {
-            let (ppm, within) = (ppm / 1e4, within / 1e4);
+            let (percent, within) = (ppm.abs() / 1e4, within / 1e4);
+            let how = if ppm < 0.0 { "slower" } else { "faster" };
             flag(format!(
-                "the guest's clock runs {ppm:+.2} % faster than the controller's, give or take {within:.2} %; the speed is by the controller's"
+                "the guest's clock runs {percent:.2} % {how} than the controller's, give or take {within:.2} %; the speed is by the controller's"
             ))
         });
         let way = self.way();
@@ -147,7 +148,7 @@ impl<'a> Speed<'a> {
     pub fn driven(&self, in_turns: bool) -> Driven {
         let sum = |of: fn(&Progress) -> u64| self.progress.iter().map(of).fold(0, u64::saturating_add);
         let (chunks, measured_ns) = (sum(|one| one.chunks), sum(|one| one.ns));
-        let mut driven = blank();
+        let mut driven = Driven::default();
         driven.measurement.metrics.insert("chunks_per_s".to_owned(), chunks as f64 * 1e9 / measured_ns as f64);
         driven.measurement.counts.insert(tare_model::count::OPERATIONS.to_owned(), chunks);
         driven.work = chunks as f64;
@@ -185,20 +186,7 @@ impl<'a> Speed<'a> {
 
 /// Figures that must not be used, and why.
 pub fn invalid(reason: &str) -> Driven {
-    Driven { invalid: Some(format!("the guest's computing: {reason}")), ..blank() }
-}
-
-fn blank() -> Driven {
-    Driven {
-        measurement: Measurement::default(),
-        window_ns: (0, 0),
-        turns: None,
-        work: 0.0,
-        samples: Vec::new(),
-        facts: BTreeMap::new(),
-        flags: Vec::new(),
-        invalid: None,
-    }
+    Driven { invalid: Some(format!("the guest's computing: {reason}")), ..Driven::default() }
 }
 
 #[cfg(test)]

@@ -288,10 +288,8 @@ fn driven(parameters: &Parameters, ran: &[Ran], in_turns: bool) -> Driven {
         window_ns: (first.unwrap_or_default(), last.unwrap_or_default()),
         turns,
         work: ran.len() as f64,
-        samples: Vec::new(),
         facts: BTreeMap::from([("command".to_owned(), parameters.command.join(" "))]),
-        flags: Vec::new(),
-        invalid: None,
+        ..Driven::default()
     }
 }
 

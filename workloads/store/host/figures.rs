@@ -220,16 +220,7 @@ fn both_done(mut a: StoreDone, b: StoreDone) -> StoreDone {
 
 /// The figures where no driver reported anything.
 fn nothing() -> Driven {
-    Driven {
-        measurement: Measurement::default(),
-        window_ns: (0, 0),
-        turns: None,
-        work: 0.0,
-        samples: Vec::new(),
-        facts: BTreeMap::new(),
-        flags: Vec::new(),
-        invalid: Some("no driver was there".to_owned()),
-    }
+    Driven { invalid: Some("no driver was there".to_owned()), ..Driven::default() }
 }
 
 /// The metrics of a guest again, after counts have come that they rest on.

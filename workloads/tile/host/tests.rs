@@ -81,12 +81,10 @@ fn driven(rate: f64, p99: Option<f64>, work: f64) -> Driven {
     Driven {
         measurement,
         window_ns: (0, 2_000_000_000),
-        turns: None,
         work,
-        samples: Vec::new(),
         facts: [("server".to_owned(), "x".to_owned())].into(),
         flags: vec![Flag { kind: "mix".into(), detail: "off".into() }],
-        invalid: None,
+        ..Driven::default()
     }
 }
 
