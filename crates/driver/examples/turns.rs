@@ -18,7 +18,7 @@ use tare_model::Span;
 use tare_model::drive::{DriveResult, DriveSpec, Exchange, SocketDrive, SocketOptions, SocketServer, Wait};
 use tare_model::load::{LoadModel, Phases};
 use tare_model::packed::Packed;
-use tare_model::random::SplitMix64;
+use tare_model::random::{MirroredOrders, SplitMix64};
 use tare_model::turns::{TurnSpec, Turns, Waiting};
 
 #[derive(Debug, Parser)]
@@ -82,7 +82,8 @@ fn block(options: &Options, random: &mut SplitMix64) -> Result<(f64, f64), Box<d
     };
     let (turn, gap) = (Span::from_millis(options.turn_ms), Span::from_millis(1));
     let spec = TurnSpec { turn, warm_up: Span::ZERO, gap, waiting: Waiting::Idle, commands: None };
-    let places: Vec<u32> = (0..spec.rounds(&phases)).map(|_| random.below(2) as u32).collect();
+    let mut orders = MirroredOrders::new(2, random.draw());
+    let places: Vec<u32> = (0..spec.rounds(&phases)).map(|_| orders.draw()[0] as u32).collect();
     let turns = |places: Vec<u32>| (!options.trials).then_some(Turns { spec, arms: 2, places });
     let never = AtomicBool::new(false);
     let specs = [

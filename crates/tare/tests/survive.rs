@@ -11,6 +11,7 @@ use crate::common::{
     run_ids, signal, small_study, stderr, stdout, tare, until, write_study,
 };
 use rustix::process::Signal;
+use tare_record::RunFolder;
 
 #[test]
 fn killed_at_every_line_of_journal_and_ledger_it_leaves_nothing_and_resume_completes_the_plan() {
@@ -64,9 +65,10 @@ fn killed_at_every_line_of_journal_and_ledger_it_leaves_nothing_and_resume_compl
     }
 }
 
-/// A study of two trials, its run folder, and its run. One follows the other, so that one is whole when the next is under way.
+/// A study of two trials that names no seed, its run folder, and its run. One trial follows the other, so that one is whole when the next
+/// is under way.
 fn two_trials(folder: &Path) -> (PathBuf, PathBuf, Child) {
-    let text = small_study(1, CONTAINER).replace("200ms", "2s");
+    let text = small_study(1, CONTAINER).replace("200ms", "2s").replace("seed = 7\n", "");
     let study = write_study(folder, &text.replace("\nblocks =", "\nschedule = \"trials\"\nblocks ="));
     let out = folder.join("run");
     let child = begin(&study, &out);
@@ -89,8 +91,11 @@ fn ctrl_c_takes_everything_down_and_says_what_was_kept() {
     expect_code(&ended, 130);
     assert!(stdout(&ended).contains("1 trials are kept") && stdout(&ended).contains("--resume"), "{}", stdout(&ended));
     assert_eq!(left_by_runs_into(&out), Vec::<String>::new());
+    let seed = RunFolder::open(&out).unwrap().plan().study.seed;
+    assert_ne!(seed, 7, "drawn by the run");
     expect_code(&run(&["run", study.to_str().unwrap(), "--out", out.to_str().unwrap(), "--resume"]), 0);
     assert_eq!(outcomes(&out), ["completed", "completed"]);
+    assert_eq!(RunFolder::open(&out).unwrap().plan().study.seed, seed, "the run goes on with it");
 }
 
 #[test]

@@ -128,7 +128,7 @@ pub(super) fn copy(to: &Destination, run_id: &str, place: &Place, agent: &Path) 
                     agent.display(),
                     machines.join(" or ")
                 ),
-                "Build the agent for it (`make tarball TARGET_ARCH=...`) and name it as `agent`",
+                "Name an agent for it as `agent`: the tarball of `make tarball TARGET_ARCH=...` has one in lib/tare",
             )
         }
         Some(NO_DIRECTORY) => failed(
