@@ -14,8 +14,8 @@ use crate::common::{Agent, agent, drive, work_site};
 const LOAD: LoadModel = LoadModel::Closed { clients: 1, think_time: Span::ZERO };
 const SIZE: GuestSize = GuestSize { cpus: 1, memory: ByteSize(256 << 20) };
 
-/// A trial with all the time for itself, and one in turns.
-fn both(workload: &str, parameters: &Value) -> Option<[Driven; 2]> {
+/// A trial with all the time for itself, and one in turns; and how much of a turn is measured, nanoseconds.
+fn both(workload: &str, parameters: &Value) -> Option<([Driven; 2], u64)> {
     let agent = Agent::start(&agent()?);
     let workload = (registry::find(workload).unwrap().make)(parameters, &LOAD).unwrap();
     let drivers = [DriverSite { client: agent.link(), clock: &SameClock }];
@@ -26,13 +26,14 @@ fn both(workload: &str, parameters: &Value) -> Option<[Driven; 2]> {
     let phases = Phases { warm_up: taken.turn, ..Phases::measuring(Span { ns: 6 * taken.turn.ns }) };
     let places = (0..spec.rounds(&phases)).map(|round| round % 2).collect();
     let turns = Turns { spec, arms: 2, places };
-    Some([None, Some(Arc::new(turns))].map(|turns| {
+    let driven = [None, Some(Arc::new(turns))].map(|turns| {
         let schedule = Schedule { phases, start_at_ns: 0, seed: 1, interval_ns: 50_000_000, turns, baton: None };
         let mut prepared = workload.prepare(&site).unwrap();
         let (driven, wrong) = drive(&site, &mut *prepared, &schedule).unwrap();
         assert_eq!((wrong, driven.invalid.clone()), (None, None), "{driven:?}");
         driven
-    }))
+    });
+    Some((driven, taken.turn.ns - taken.warm_up.ns))
 }
 
 #[test]
@@ -40,14 +41,19 @@ fn what_is_done_in_turns_is_done_at_the_speed_of_all_the_time() {
     for (name, parameters, metric) in
         [("cpu", json!({}), "chunks_per_s"), ("stream", json!({"method": "write"}), "throughput_bits_per_s")]
     {
-        let Some([alone, in_turns]) = both(name, &parameters) else { return };
+        let Some(([alone, in_turns], part_ns)) = both(name, &parameters) else { return };
         let done = in_turns.turns.clone().unwrap();
         assert!(alone.turns.is_none() && done.counts.len() == 7, "{name}: {done:?}");
         assert_eq!((done.counts[0].operations, done.counts[0].bytes), (0, 0), "{name}: the first is of the warm-up");
         let work: u64 = done.counts.iter().map(|count| count.operations + count.bytes).sum();
-        // Of computing, the end of the chunk that was under way when a measured part began is work as well: up to one in each turn.
-        let more = if name == "cpu" { done.counts.len() as f64 / work as f64 } else { 0.0 };
-        assert!((0.0..=more).contains(&(in_turns.work / work as f64 - 1.0)), "{name}: {work}, {in_turns:?}");
+        // Of computing, what came before the first whole chunk of a turn is work as well, at the rate of the turn. That chunk begins in the
+        // turn's measured part.
+        let before = done.counts.iter().filter(|count| name == "cpu" && count.measured_ns > 0);
+        let before: f64 = before.map(|count| count.operations as f64 * part_ns as f64 / count.measured_ns as f64).sum();
+        assert!(
+            (work as f64..=work as f64 + before).contains(&in_turns.work),
+            "{name}: {work} to {before} more, {in_turns:?}"
+        );
         let window_s = (in_turns.window_ns.1 - in_turns.window_ns.0) as f64 / 1e9;
         assert!(in_turns.measured_s() < 0.8 * window_s, "{name}: others have as many turns");
         let ratio = in_turns.measurement.metrics[metric] / alone.measurement.metrics[metric];
