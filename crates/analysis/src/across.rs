@@ -1,18 +1,17 @@
 //! Metrics of the guest and not of its work, over the trials of all cases: start time, and memory when idle.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use tare_model::findings::{ArmEstimate, Comparison, MetricFindings};
+use tare_model::findings::{ArmEstimate, Comparison, DriverLimited, MetricFindings};
 use tare_model::metric::{MetricSpec, common};
 use tare_model::plan::Plan;
 use tare_model::study::Arm;
 use tare_model::trial::TrialRecord;
 
-use crate::comparison::{Paired, floor_of};
-use crate::distribution::completed;
+use crate::comparison::{Paired, Subject};
 use crate::estimate;
-use crate::grouped::means_by_block;
 use crate::marked::role;
+use crate::{missing, student};
 
 /// The metrics that do not depend on what the guest is asked to do.
 const GUESTS: [&str; 5] =
@@ -26,12 +25,13 @@ pub(crate) fn of_run(plan: &Plan, trials: &[TrialRecord]) -> Vec<MetricFindings>
 
 fn metric(plan: &Plan, trials: &[TrialRecord], spec: &MetricSpec) -> MetricFindings {
     let study = &plan.study;
-    let values: BTreeMap<&str, Values<'_>> =
-        study.arms.iter().map(|arm| (arm.id.as_str(), values(trials, &arm.id, &spec.id))).collect();
-    let none = Values::new();
-    let of = |arm: &Arm| values.get(arm.id.as_str()).unwrap_or(&none);
+    let cases = cases(plan, trials, &spec.id);
+    let of_arm = |arm: &Arm| (arm.id.clone(), Guests::of(plan, trials, &arm.id, &spec.id, &cases));
+    let all: BTreeMap<String, Guests<'_>> = study.arms.iter().map(of_arm).collect();
+    let none = Guests::default();
+    let of = |id: &str| all.get(id).unwrap_or(&none);
     let arms = study.arms.iter().filter_map(|arm| {
-        let blocks = by_block(plan, of(arm), of(arm));
+        let blocks = of(&arm.id).by_block(of(&arm.id));
         let estimate = estimate::of_values(&blocks.iter().map(|(_, value)| *value).collect::<Vec<_>>())?;
         Some(ArmEstimate { arm: arm.id.clone(), estimate, blocks })
     });
@@ -39,44 +39,95 @@ fn metric(plan: &Plan, trials: &[TrialRecord], spec: &MetricSpec) -> MetricFindi
     let Some(baseline) = study.arms.iter().find(|arm| arm.id == study.baseline) else {
         return MetricFindings { spec: spec.clone(), arms, comparisons: Vec::new() };
     };
-    let compare = |arm: &Arm, floor: Option<f64>| -> Comparison {
-        let (own, beside) = (by_block(plan, of(arm), of(baseline)), by_block(plan, of(baseline), of(arm)));
-        let pairs = own.into_iter().zip(beside).map(|((block, value), (_, beside))| (block, value, beside));
+    let base = of(&baseline.id);
+    let compare = |arm: &Arm, replica: Option<&Comparison>| -> Comparison {
+        let own = of(&arm.id);
+        let pairs = own.by_block(base).into_iter().zip(base.by_block(own));
         let paired = Paired {
-            spec,
-            arm: (&arm.id, &arm.label),
-            baseline: (&baseline.id, &baseline.label),
-            pairs: pairs.collect(),
-            blocks_planned: study.blocks,
+            of: Subject { spec, arm: &arm.label, baseline: &baseline.label },
+            ids: (&arm.id, &baseline.id),
+            pairs: pairs.map(|((block, value), (_, beside))| (block, value, beside)).collect(),
+            missing: own.ran.iter().filter(|block| own.lost.contains(*block) || base.lost.contains(*block)).count()
+                as u32,
+            planned: study.blocks,
             by_width: study.precision.is_some(),
-            floor,
+            replica,
+            margin: None,
+            driver_limited: DriverLimited::default(),
             role: role(&study.baseline, arm, trials.iter()),
         };
         paired.compare()
     };
-    let others = || study.arms.iter().filter(|arm| arm.id != baseline.id && !of(arm).is_empty());
-    let replica = others().find(|arm| arm.replica_of.as_deref() == Some(&baseline.id));
-    let floor = replica.and_then(|arm| floor_of(&compare(arm, None).ratio));
-    let comparisons = others().filter(|_| !of(baseline).is_empty()).map(|arm| compare(arm, floor)).collect();
+    let others = || study.arms.iter().filter(|arm| arm.id != baseline.id && !of(&arm.id).values.is_empty());
+    let replica = others().find(|arm| arm.replica_of.as_deref() == Some(&study.baseline));
+    let replica = replica.map(|arm| compare(arm, None));
+    let comparisons = others().filter(|_| !base.values.is_empty()).map(|arm| compare(arm, replica.as_ref())).collect();
     MetricFindings { spec: spec.clone(), arms, comparisons }
 }
 
-/// Finite values of the completed trials of an arm, by case and block of the case: in one order, which sums of floating point depend on.
-type Values<'a> = BTreeMap<(&'a str, u32), f64>;
-
-fn values<'a>(trials: &'a [TrialRecord], arm: &str, metric: &str) -> Values<'a> {
-    let value = |record: &'a TrialRecord| {
-        let planned = &record.planned;
-        let value = *completed(record)?.metrics.get(metric).filter(|value| value.is_finite())?;
-        (planned.arm == arm).then_some(((planned.case.as_str(), planned.block), value))
-    };
-    trials.iter().filter_map(value).collect()
+/// A metric of an arm's guests, by block of the study.
+#[derive(Debug, Default)]
+struct Guests<'a> {
+    /// By case and block of the case, where every case that ran in the block has it: a mean over the cases that happened to complete would
+    /// be one of other cases on each arm.
+    values: BTreeMap<u32, BTreeMap<(&'a str, u32), f64>>,
+    /// Blocks of which a trial ran.
+    ran: BTreeSet<u32>,
+    /// Blocks of which a trial is lost.
+    lost: BTreeSet<u32>,
 }
 
-/// (block of the study, mean over its cases) of what is there `beside` others, too: two arms are compared over the same cases.
-fn by_block(plan: &Plan, values: &Values<'_>, beside: &Values<'_>) -> Vec<(u32, f64)> {
-    let both = values.iter().filter(|(of, _)| beside.contains_key(*of));
-    means_by_block(both.map(|((case, block), value)| (block / plan.pairs(case), *value)))
+impl<'a> Guests<'a> {
+    /// `cases`: those in which some arm has the metric and that ran, by block.
+    fn of(
+        plan: &Plan,
+        trials: &'a [TrialRecord],
+        arm: &str,
+        metric: &str,
+        cases: &BTreeMap<u32, BTreeSet<&str>>,
+    ) -> Self {
+        let mut found = Self::default();
+        for record in trials.iter().filter(|own| own.planned.arm == arm) {
+            let block = plan.study_block(&record.planned);
+            if !cases.get(&block).is_some_and(|cases| cases.contains(record.planned.case.as_str())) {
+                continue;
+            }
+            found.ran.insert(block);
+            if let Some(value) = missing::value(record, metric) {
+                let key = (record.planned.case.as_str(), record.planned.block);
+                found.values.entry(block).or_default().insert(key, value);
+            } else if missing::is_lost(record, metric) {
+                found.lost.insert(block);
+            }
+        }
+        let whole = |block: &u32, own: &BTreeMap<(&str, u32), f64>| {
+            cases.get(block).is_some_and(|cases| cases.iter().all(|case| own.keys().any(|(own, _)| own == case)))
+        };
+        found.values.retain(|block, own| whole(block, own));
+        found
+    }
+
+    /// (block, mean over its cases), of what is there `beside` others, too.
+    fn by_block(&self, beside: &Self) -> Vec<(u32, f64)> {
+        let of_block = |(block, own): (&u32, &BTreeMap<(&str, u32), f64>)| {
+            let others = beside.values.get(block)?;
+            let both: Vec<f64> =
+                own.iter().filter(|(of, _)| others.contains_key(*of)).map(|(_, value)| *value).collect();
+            Some((*block, student::mean(&both)?))
+        };
+        self.values.iter().filter_map(of_block).collect()
+    }
+}
+
+/// The cases in which some arm has a metric, by the blocks of the study in which a trial of theirs ran.
+fn cases<'a>(plan: &Plan, trials: &'a [TrialRecord], metric: &str) -> BTreeMap<u32, BTreeSet<&'a str>> {
+    let with = trials.iter().filter(|own| missing::value(own, metric).is_some());
+    let having: BTreeSet<&str> = with.map(|own| own.planned.case.as_str()).collect();
+    let mut found: BTreeMap<u32, BTreeSet<&str>> = BTreeMap::new();
+    for own in trials.iter().filter(|own| having.contains(own.planned.case.as_str())) {
+        found.entry(plan.study_block(&own.planned)).or_default().insert(&own.planned.case);
+    }
+    found
 }
 
 #[cfg(test)]
@@ -107,7 +158,7 @@ mod tests {
         let found = of_run(&plan, &trials(&plan));
         let memory = found.iter().find(|m| m.spec.id == common::IDLE_MEMORY).unwrap();
         let container = memory.comparisons.iter().find(|c| c.arm == "container").unwrap();
-        assert_eq!((container.verdict, container.ratio.n), (Verdict::Worse, 6));
+        assert_eq!((container.verdict, container.ratio.n), (Verdict::Lead, 6));
         assert!((container.ratio.value - 3.0).abs() < 0.05, "{container:?}");
         let replica = memory.comparisons.iter().find(|c| c.arm == testing::ARMS[2]).unwrap();
         assert_eq!(replica.verdict, Verdict::NoiseFloor);
@@ -143,19 +194,38 @@ mod tests {
         let Outcome::Completed(m) = &mut other.outcome else { panic!("it completed") };
         m.metrics.insert(common::IDLE_MEMORY.into(), 3e6);
         let arm = other.planned.arm.clone();
-        let of = |trials: &[TrialRecord], arm: &str| values(trials, arm, common::IDLE_MEMORY).len();
-        assert_eq!((of(&two, &arm), of(&two, "nobody")), (1, 0));
-        let mean = |trials: &[TrialRecord]| {
-            let own = values(trials, &arm, common::IDLE_MEMORY);
-            by_block(&plan, &own, &own)[0].1
+        let of = |trials: &[TrialRecord], arm: &str| -> Vec<f64> {
+            let found = of_run(&plan, trials).into_iter().find(|metric| metric.spec.id == common::IDLE_MEMORY).unwrap();
+            let own = found.arms.iter().filter(|own| own.arm == arm);
+            own.flat_map(|own| &own.blocks).map(|(_, value)| *value).collect()
         };
-        let first = mean(&two);
+        let first = of(&two, &arm)[0];
+        assert!(of(&two, "nobody").is_empty());
         two.push(other);
-        assert!((mean(&two) - f64::midpoint(first, 3e6)).abs() < 1e-6);
-        // The others did not run that case: it has no part in comparisons with them.
-        let (own, all) =
-            (values(&two, &arm, common::IDLE_MEMORY), values(&two[1..2], &two[1].planned.arm, common::IDLE_MEMORY));
-        assert_eq!(by_block(&plan, &own, &all), [(0, first)]);
+        assert!((of(&two, &arm)[0] - f64::midpoint(first, 3e6)).abs() < 1e-6);
+        let other = of(&two, &two[1].planned.arm);
+        assert!(other.is_empty(), "the others did not run that case: theirs would be a mean of other cases");
+    }
+
+    #[test]
+    fn a_case_that_fails_on_one_arm_makes_it_neither_better_nor_worse() {
+        let plan = testing::plan(12);
+        let mut trials = trials(&plan);
+        for record in trials.clone() {
+            let mut large = record;
+            large.planned.case = "large".to_owned();
+            let Outcome::Completed(m) = &mut large.outcome else { panic!("it completed") };
+            m.metrics.insert(common::IDLE_MEMORY.into(), 3e6);
+            if large.planned.arm == "container" && large.planned.block > 0 {
+                large.outcome = Outcome::Invalid { reason: "it fell over".to_owned() };
+            }
+            trials.push(large);
+        }
+        let memory = of_run(&plan, &trials).into_iter().find(|m| m.spec.id == common::IDLE_MEMORY).unwrap();
+        let container = memory.comparisons.iter().find(|c| c.arm == "container").unwrap();
+        assert_eq!((container.verdict, container.missing, container.ratio.n), (Verdict::CannotSay, 11, 1));
+        let own = memory.arms.iter().find(|own| own.arm == "container").unwrap();
+        assert_eq!(own.estimate.n, 1, "no mean over the case that is left");
     }
 
     #[test]

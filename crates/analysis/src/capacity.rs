@@ -244,7 +244,7 @@ fn unbounded(comparison: &Comparison, base: &Side<'_>, step: f64, times: String)
     let size = words::size(comparison.detectable.unwrap_or(0.0).max(step));
     let one_step = words::percent(step);
     match comparison.verdict {
-        Verdict::Better | Verdict::Worse if ratio.value.ln().abs() <= step.ln_1p() => {
+        Verdict::Better | Verdict::Worse | Verdict::Lead if ratio.value.ln().abs() <= step.ln_1p() => {
             (Verdict::NoDifferenceSeen, format!("{times}, which is within a step of the search ({one_step})"))
         }
         Verdict::WithinFloor => {

@@ -1,10 +1,10 @@
 //! An arm against the baseline: ratio, floor, smallest detectable difference, verdict, sentence.
 
-use tare_model::findings::{Comparison, Estimate, Verdict};
+use tare_model::findings::{Comparison, DriverLimited, Estimate, Standing, Verdict};
 use tare_model::metric::{Better, MetricSpec};
 
-use crate::estimate::{self, ALPHA};
-use crate::power;
+use crate::estimate::{self, ALPHA, Sample};
+use crate::power::{self, Rule};
 use crate::words;
 
 /// A study that sees no difference, and could only see differences larger than this, is called too noisy.
@@ -21,307 +21,307 @@ pub(crate) enum Role {
     NotComparable(String),
 }
 
+/// What a comparison is of, for people.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Subject<'a> {
+    pub spec: &'a MetricSpec,
+    /// The arm's label.
+    pub arm: &'a str,
+    /// The baseline's label.
+    pub baseline: &'a str,
+}
+
 /// An arm's values beside the baseline's.
 #[derive(Debug, Clone)]
 pub(crate) struct Paired<'a> {
-    pub spec: &'a MetricSpec,
-    /// (id, label).
-    pub arm: (&'a str, &'a str),
-    /// (id, label).
-    pub baseline: (&'a str, &'a str),
+    pub of: Subject<'a>,
+    /// Ids of the arm and of the baseline.
+    pub ids: (&'a str, &'a str),
     /// (block, the arm's value, the baseline's), both finite.
     pub pairs: Vec<(u32, f64, f64)>,
-    pub blocks_planned: u32,
+    /// Blocks that ran and are not among the pairs.
+    pub missing: u32,
+    pub planned: u32,
     /// Whether their number followed from the width of the intervals.
     pub by_width: bool,
-    pub floor: Option<f64>,
+    /// The baseline against itself.
+    pub replica: Option<&'a Comparison>,
+    pub margin: Option<f64>,
+    pub driver_limited: DriverLimited,
     pub role: Role,
 }
 
-/// The noise floor that a replica's ratio shows: how far its estimate lies from equality, whichever arm is on top of the
+/// The noise floor that a replica shows: how far its estimate lies from equality, whichever arm is on top of the
 /// fraction. `None` with too few blocks for an interval.
-pub(crate) fn floor_of(ratio: &Estimate) -> Option<f64> {
-    ratio.low.zip(ratio.high)?;
-    Some(ratio.value.ln().abs().exp_m1())
+fn floor_of(replica: &Comparison) -> Option<f64> {
+    replica.ends()?;
+    Some(replica.ratio.value.ln().abs().exp_m1())
 }
 
 impl Paired<'_> {
-    /// The comparison.
+    /// The comparison, as one of a metric that does not answer the study: see [`settle`].
     pub(crate) fn compare(self) -> Comparison {
-        if let Role::NotComparable(why) = &self.role {
-            let (arm, why) = (self.arm.1, why.clone());
-            return self.without_ratio(Verdict::NotComparable, why.clone(), format!("{arm}: not comparable ({why})"));
-        }
-        let positive = self.pairs.iter().all(|&(_, a, b)| a > 0.0 && b > 0.0);
-        let equal = !self.pairs.is_empty() && self.pairs.iter().all(|&(_, a, b)| a == b);
-        // Without any spread there is nothing to judge a difference by, and no smallest detectable difference.
-        if equal && (!positive || self.pairs.len() > 1) {
-            return self.equal_everywhere();
-        }
-        if !positive {
-            return self.no_ratio();
-        }
-        let logs: Vec<f64> = self.pairs.iter().map(|&(_, a, b)| (a / b).ln()).collect();
-        let locate = if self.by_width { estimate::location_by_width } else { estimate::location };
-        let Some((located, procedure)) = locate(&logs) else {
-            let why = self.too_few();
-            return self.cannot_say(why);
+        let (ordinary, of) = (self.role == Role::Ordinary, self.of);
+        let replica = self.replica.filter(|_| ordinary);
+        let mut comparison = Comparison {
+            arm: self.ids.0.to_owned(),
+            baseline: self.ids.1.to_owned(),
+            planned: self.planned,
+            missing: self.missing,
+            floor: replica.and_then(floor_of),
+            floor_interval: replica.and_then(Comparison::ends),
+            margin: self.margin.filter(|_| ordinary),
+            driver_limited: self.driver_limited,
+            standing: if self.role == Role::Replica { Standing::Replica } else { Standing::Lead },
+            ..Comparison::default()
         };
-        let ratio = estimate::from_logs(located, procedure, logs.len(), "log ratios");
-        let judged_by = self.floor.filter(|_| self.role == Role::Ordinary);
-        // What is detected grows as the interval does.
-        let wider = estimate::location(&logs).and_then(|(fixed, _)| Some(located.breadth()? / fixed.breadth()?));
-        let detectable = power::detectable(&logs, judged_by.is_some());
-        let detectable = detectable.map(|size| (size * wider.unwrap_or(1.0)).exp_m1());
-        // What lies below the floor would not be called a difference, however narrow the interval.
-        let detectable = detectable.map(|size| size.max(judged_by.unwrap_or(0.0)));
-        let (verdict, sentence) = self.verdict(&ratio, detectable);
-        let blocks = self.pairs.iter().map(|&(block, a, b)| (block, a / b)).collect();
-        self.with(ratio, blocks, detectable, verdict, sentence)
-    }
-
-    /// The same of figures that others published, who do not repeat: one value each has a ratio, and no verdict.
-    pub(crate) fn compare_published(self) -> Comparison {
-        let (arm, spec, baseline) = (self.arm.1, self.spec, self.baseline.1);
-        let mut comparison = self.compare();
-        if comparison.verdict == Verdict::CannotSay && comparison.ratio.n == 1 {
-            let said = words::difference(spec, &comparison.ratio, baseline);
-            comparison.sentence = format!("{arm}: {said}; published once, so there is no interval and no verdict");
+        let ratio =
+            if let Role::NotComparable(why) = &self.role { Err(why.clone()) } else { self.ratio(&mut comparison) };
+        match ratio {
+            Ok(ratio) => comparison.ratio = ratio,
+            Err(why) => {
+                // JSON has no word for "no number": the ratio is 1 with n = 0 and no ends, and nobody may show it.
+                comparison.ratio = Estimate { value: 1.0, level: 1.0 - ALPHA, ..Estimate::default() };
+                let role = matches!(self.role, Role::NotComparable(_));
+                withhold(&mut comparison, if role { Verdict::NotComparable } else { Verdict::CannotSay }, why);
+            }
         }
+        settle(&mut comparison, of);
         comparison
     }
 
-    fn verdict(&self, ratio: &Estimate, detectable: Option<f64>) -> (Verdict, String) {
-        let (arm, baseline) = (self.arm.1, self.baseline.1);
-        let said = words::difference(self.spec, ratio, baseline);
-        let Some((low, high)) = ratio.low.zip(ratio.high) else {
-            return (Verdict::CannotSay, format!("{arm}: {}", self.too_few()));
-        };
-        let differs = low > 1.0 || high < 1.0;
-        if self.role == Role::Replica {
-            return (Verdict::NoiseFloor, self.against_itself(&said, differs));
+    /// The ratio and the probabilities that go with it.
+    ///
+    /// # Errors
+    /// Why there is none.
+    fn ratio(&self, comparison: &mut Comparison) -> Result<Estimate, String> {
+        let positive = self.pairs.iter().all(|&(_, a, b)| a > 0.0 && b > 0.0);
+        let equal = self.pairs.len() > 1 && self.pairs.iter().all(|&(_, a, b)| a == b);
+        if equal && !positive && self.missing == 0 {
+            comparison.blocks = self.pairs.iter().map(|&(block, ..)| (block, 1.0)).collect();
+            let (n, method) = (self.pairs.len() as u32, "equal in every block".to_owned());
+            return Ok(Estimate { value: 1.0, low: Some(1.0), high: Some(1.0), level: 1.0 - ALPHA, n, method });
         }
-        if !differs {
-            return self.nothing_seen(ratio, detectable);
+        if let Some((block, ..)) = self.pairs.iter().find(|&&(_, a, b)| a <= 0.0 || b <= 0.0) {
+            let label = &self.of.spec.label;
+            return Err(format!(
+                "a ratio of {label} needs values above zero, but block {} has one of zero or below",
+                block + 1
+            ));
         }
-        if let Some(floor) = self.floor
-            && ratio.value.ln().abs() <= floor.ln_1p()
-        {
-            let floor = words::size(floor);
-            let sentence =
-                format!("{arm}: within the noise floor: {said}, but {baseline} differs from itself by {floor}");
-            return (Verdict::WithinFloor, sentence);
-        }
-        let better = (ratio.value > 1.0) == (self.spec.better == Better::Higher);
-        (if better { Verdict::Better } else { Verdict::Worse }, format!("{arm}: {said}"))
+        let logs: Vec<f64> = self.pairs.iter().map(|&(_, a, b)| (a / b).ln()).collect();
+        let sample = Sample { values: &logs, missing: self.missing as usize, by_width: self.by_width };
+        let (located, procedure) =
+            sample.location().ok_or_else(|| format!("none of {} blocks completed on both", self.planned))?;
+        comparison.blocks = self.pairs.iter().map(|&(block, a, b)| (block, a / b)).collect();
+        comparison.p_equal = located.ends.and_then(|_| sample.p_zero());
+        comparison.p_margin = comparison.margin.and_then(|margin| sample.p_beyond(margin.ln_1p()));
+        Ok(estimate::from_logs(located, procedure, logs.len(), "log ratios"))
     }
+}
 
-    fn against_itself(&self, said: &str, differs: bool) -> String {
-        let baseline = self.baseline.1;
-        let odd =
-            if differs { "; the interval excludes equality, which happens by chance once in twenty times" } else { "" };
-        format!("{baseline} against itself: {said}{odd}")
+/// Takes the verdict from a comparison, whatever its figures are.
+pub(crate) fn withhold(comparison: &mut Comparison, verdict: Verdict, why: String) {
+    if comparison.withheld.is_none() {
+        (comparison.verdict, comparison.withheld) = (verdict, Some(why));
     }
+}
 
-    fn nothing_seen(&self, ratio: &Estimate, detectable: Option<f64>) -> (Verdict, String) {
-        let said = format!("{}: {}", self.arm.1, self.spec.label);
-        let interval = words::interval(ratio);
-        match detectable {
-            Some(size) if size > NOISY_MIN => {
-                let size = words::size(size);
-                let sentence = format!(
-                    "{said}, too noisy to tell{interval}; this study would detect only {size} or more (80 % \
-                             power)"
-                );
-                (Verdict::TooNoisy, sentence)
-            }
-            Some(size) => {
-                let size = words::size(size);
-                (
-                    Verdict::NoDifferenceSeen,
-                    format!(
-                        "{said}, no difference detected{interval}; this study would detect {size} or more (80 % \
-                             power)"
-                    ),
-                )
-            }
-            None => (Verdict::NoDifferenceSeen, format!("{said}, no difference detected{interval}")),
+/// The verdict and its words, which follow from all else that a comparison holds.
+pub(crate) fn settle(comparison: &mut Comparison, of: Subject<'_>) {
+    if comparison.withheld.is_none() && comparison.ends().is_none() {
+        let why = too_few(comparison);
+        withhold(comparison, Verdict::CannotSay, why);
+    }
+    comparison.detectable = if comparison.withheld.is_some() { None } else { detectable(comparison) };
+    if comparison.withheld.is_none() {
+        comparison.verdict = verdict(comparison, of.spec.better);
+        if let Some(why) = limited_by_driver(comparison, of) {
+            withhold(comparison, Verdict::CannotSay, why);
         }
     }
+    comparison.sentence = format!("{}{}", sentence(comparison, of), completeness(comparison));
+}
 
-    fn too_few(&self) -> String {
-        let (n, planned) = (self.pairs.len(), self.blocks_planned);
-        match n {
-            0 => format!("cannot say: none of {planned} blocks completed on both"),
-            _ if planned == 1 => "cannot say from a single block".to_owned(),
-            _ => format!("cannot say: only {n} of {planned} blocks completed on both"),
+fn too_few(comparison: &Comparison) -> String {
+    let (n, planned, missing) = (comparison.ratio.n, comparison.planned, comparison.missing);
+    match n {
+        0 => format!("none of {planned} blocks completed on both"),
+        1 if planned == 1 => "a single block has no interval".to_owned(),
+        1 => format!("only 1 of {planned} blocks completed on both"),
+        _ => format!(
+            "{missing} of {planned} blocks have no figure on one of the two, and what they would have shown may reverse any difference"
+        ),
+    }
+}
+
+/// What a study like this detects. What lies below the floor would not be called a difference, however narrow the interval.
+fn detectable(comparison: &Comparison) -> Option<f64> {
+    let logs: Vec<f64> = comparison.blocks.iter().map(|(_, ratio)| ratio.ln()).collect();
+    let size = power::detectable(&logs, comparison.floor.is_some(), family(comparison)).filter(|size| *size > 0.0)?;
+    // An interval that allows for more than chance is wider, and what is detected grows as it does.
+    let fixed = estimate::location(&logs).and_then(|(fixed, _)| fixed.breadth());
+    let own = comparison.ends().map(|(low, high)| high.ln() - low.ln());
+    let wider = own.zip(fixed).map_or(1.0, |(own, fixed)| own / fixed);
+    Some((size * wider).exp_m1().max(comparison.floor.unwrap_or(0.0)))
+}
+
+/// Why the verdict would be one on the driver: it was at its limit in most blocks of the arm that does worse, or of either where they are
+/// found alike. Where it limits the one that does better, the true difference is larger, and the verdict stays.
+fn limited_by_driver(comparison: &Comparison, of: Subject<'_>) -> Option<String> {
+    let n = comparison.ratio.n;
+    let DriverLimited { arm, baseline } = comparison.driver_limited;
+    let counts = match comparison.verdict {
+        Verdict::Worse => [Some((of.arm, arm)), None],
+        Verdict::Better => [None, Some((of.baseline, baseline))],
+        Verdict::Lead | Verdict::NoiseFloor | Verdict::CannotSay | Verdict::NotComparable => [None, None],
+        Verdict::Equivalent | Verdict::WithinFloor | Verdict::NoDifferenceSeen | Verdict::TooNoisy => {
+            [Some((of.arm, arm)), Some((of.baseline, baseline))]
         }
-    }
+    };
+    let (label, blocks) = counts.into_iter().flatten().find(|(_, blocks)| 2 * blocks > n)?;
+    Some(format!("the driver was at its limit with {label} in {blocks} of {n} blocks, and may be what was measured"))
+}
 
-    /// All values the same: no errors on either side, or as many guests in every block.
-    fn equal_everywhere(self) -> Comparison {
-        if self.pairs.len() < 2 {
-            let why = self.too_few();
-            return self.cannot_say(why);
+/// Over how many comparisons the error probability is shared.
+pub(crate) const fn family(comparison: &Comparison) -> u32 {
+    if let Standing::Primary { of, .. } = comparison.standing { of } else { 1 }
+}
+
+fn verdict(comparison: &Comparison, better: Better) -> Verdict {
+    let (of_study, p_equal, p_margin) = match comparison.standing {
+        Standing::Replica => return Verdict::NoiseFloor,
+        Standing::Lead => (false, None, None),
+        Standing::Primary { p_equal, p_margin, .. } => (true, p_equal, p_margin),
+    };
+    let proven = |p: Option<f64>| of_study && p.is_some_and(|p| p <= ALPHA);
+    if proven(p_margin) {
+        return Verdict::Equivalent;
+    }
+    if !comparison.excludes_equality() {
+        let noisy = comparison.detectable.is_some_and(|size| size > NOISY_MIN);
+        return if noisy { Verdict::TooNoisy } else { Verdict::NoDifferenceSeen };
+    }
+    let size = comparison.ratio.value.ln().abs();
+    if comparison.floor.is_some_and(|floor| size <= floor.ln_1p()) {
+        return Verdict::WithinFloor;
+    }
+    match (proven(p_equal), (comparison.ratio.value > 1.0) == (better == Better::Higher)) {
+        (false, _) => Verdict::Lead,
+        (true, true) => Verdict::Better,
+        (true, false) => Verdict::Worse,
+    }
+}
+
+fn sentence(comparison: &Comparison, Subject { spec, arm, baseline }: Subject<'_>) -> String {
+    let ratio = &comparison.ratio;
+    let (label, interval) = (&spec.label, words::interval(ratio));
+    let said = words::difference(spec, ratio, baseline);
+    let why = comparison.withheld.as_deref().unwrap_or_default();
+    match comparison.verdict {
+        Verdict::NotComparable => format!("{arm}: not comparable ({why})"),
+        Verdict::CannotSay if ratio.n == 0 => format!("{arm}: cannot say: {why}"),
+        Verdict::CannotSay => format!("{arm}: {said}; cannot say whether they differ: {why}"),
+        Verdict::NoiseFloor => {
+            let odd = if comparison.excludes_equality() { "; the interval excludes equality" } else { "" };
+            format!("{baseline} against itself: {said}{odd}")
         }
-        let n = self.pairs.len() as u32;
-        let method = "equal in every block".to_owned();
-        let ratio = Estimate { value: 1.0, low: Some(1.0), high: Some(1.0), level: 1.0 - ALPHA, n, method };
-        let sentence = format!("{}: {}, the same as {} in every block", self.arm.1, self.spec.label, self.baseline.1);
-        let verdict = match self.role {
-            Role::Ordinary => Verdict::NoDifferenceSeen,
-            Role::Replica => Verdict::NoiseFloor,
-            Role::NotComparable(_) => Verdict::NotComparable,
-        };
-        let blocks = self.pairs.iter().map(|&(block, ..)| (block, 1.0)).collect();
-        self.with(ratio, blocks, None, verdict, sentence)
-    }
-
-    fn no_ratio(self) -> Comparison {
-        let label = &self.spec.label;
-        let block = self.pairs.iter().find(|&&(_, a, b)| a <= 0.0 || b <= 0.0).map_or(0, |&(block, ..)| block);
-        let why = format!(
-            "cannot say: a ratio of {label} needs values above zero, but block {block} has one of zero or below"
-        );
-        self.cannot_say(why)
-    }
-
-    fn cannot_say(self, why: String) -> Comparison {
-        let sentence = format!("{}: {why}", self.arm.1);
-        self.without_ratio(Verdict::CannotSay, why, sentence)
-    }
-
-    /// A verdict that stands without a figure.
-    fn without_ratio(self, verdict: Verdict, why: String, sentence: String) -> Comparison {
-        // JSON has no word for "no number": the ratio is 1 with n = 0 and no ends, and nobody may show it.
-        let ratio = Estimate { value: 1.0, low: None, high: None, level: 1.0 - ALPHA, n: 0, method: why };
-        self.with(ratio, Vec::new(), None, verdict, sentence)
-    }
-
-    fn with(
-        self,
-        ratio: Estimate,
-        blocks: Vec<(u32, f64)>,
-        detectable: Option<f64>,
-        verdict: Verdict,
-        sentence: String,
-    ) -> Comparison {
-        Comparison {
-            arm: self.arm.0.to_owned(),
-            baseline: self.baseline.0.to_owned(),
-            ratio,
-            blocks,
-            detectable,
-            floor: self.floor,
-            verdict,
-            sentence,
+        Verdict::Better | Verdict::Worse => format!("{arm}: {said}{}", at_least(comparison)),
+        Verdict::Equivalent => {
+            let margin = words::size(comparison.margin.unwrap_or(0.0));
+            format!("{arm}: {label} equivalent to {baseline} within {margin}{interval}")
         }
+        Verdict::Lead => format!("{arm}: {said}{}", why_a_lead(comparison)),
+        Verdict::WithinFloor => {
+            let (floor, range) = (words::size(comparison.floor.unwrap_or(0.0)), floor_interval(comparison));
+            format!("{arm}: within the noise floor: {said}, but {baseline} differs from itself by {floor}{range}")
+        }
+        Verdict::NoDifferenceSeen if ratio.low == ratio.high => {
+            format!("{arm}: {label}, the same as {baseline} in every block")
+        }
+        Verdict::NoDifferenceSeen => {
+            format!("{arm}: {label}, no difference detected{interval}{}", power_words(comparison, ""))
+        }
+        Verdict::TooNoisy => format!("{arm}: {label}, too noisy to tell{interval}{}", power_words(comparison, "only ")),
     }
+}
+
+/// A driver at its limit with the arm that does better hides a part of the difference.
+fn at_least(comparison: &Comparison) -> &'static str {
+    let DriverLimited { arm, baseline } = comparison.driver_limited;
+    let limited = if comparison.verdict == Verdict::Better { arm } else { baseline };
+    if 2 * limited > comparison.ratio.n { ", or more: the driver was at its limit" } else { "" }
+}
+
+/// The ends of the floor: one draw of it bounds nothing.
+fn floor_interval(comparison: &Comparison) -> String {
+    let estimate = |(low, high)| Estimate { value: 1.0, low: Some(low), high: Some(high), ..Estimate::default() };
+    comparison.floor_interval.map_or_else(String::new, |ends| words::interval(&estimate(ends)))
+}
+
+fn why_a_lead(comparison: &Comparison) -> String {
+    match comparison.standing {
+        Standing::Primary { of, p_equal: Some(p), .. } => {
+            format!(
+                "; a lead: among {of} comparisons such a difference appears by chance in {:.0} of 100 studies",
+                p * 100.0
+            )
+        }
+        _ => "; a lead".to_owned(),
+    }
+}
+
+/// What the study would have detected.
+fn power_words(comparison: &Comparison, only: &str) -> String {
+    let (blocks, comparisons) = (comparison.ratio.n, family(comparison));
+    let rule = Rule { blocks: blocks as usize, with_floor: comparison.floor.is_some(), comparisons };
+    match comparison.detectable {
+        Some(size) => {
+            format!("; {only}a difference of {} or more is detected in 80 of 100 such studies", words::size(size))
+        }
+        None if !rule.can_detect() => {
+            format!("; {blocks} blocks are too few to confirm any difference among {comparisons} comparisons")
+        }
+        None => String::new(),
+    }
+}
+
+/// How many of the planned blocks a figure is from, where that is not all.
+fn completeness(comparison: &Comparison) -> String {
+    let (n, planned, missing) = (comparison.ratio.n, comparison.planned, comparison.missing);
+    if comparison.withheld.is_some() || n == 0 || n >= planned {
+        return String::new();
+    }
+    let worst =
+        if missing > 0 { format!(", with {missing} that failed counted as the worst possible") } else { String::new() };
+    format!("; from {n} of {planned} blocks{worst}")
+}
+
+/// Settles the comparisons that answer the study, whose error probability is 5 % for all of them together: p-values are corrected for
+/// their number by Holm's method (Holm 1979). Those that are withheld count among them: what was planned decides their number.
+pub(crate) fn settle_primary<'a>(mut all: Vec<(&'a mut Comparison, Subject<'a>)>) {
+    let of = all.len() as u32;
+    let corrected =
+        |of_one: fn(&Comparison) -> Option<f64>| holm(&all.iter().map(|(own, _)| of_one(own)).collect::<Vec<_>>());
+    let (equal, margin) = (corrected(|own| own.p_equal), corrected(|own| own.p_margin));
+    for (((comparison, subject), p_equal), p_margin) in all.iter_mut().zip(equal).zip(margin) {
+        comparison.standing = Standing::Primary { of, p_equal, p_margin };
+        settle(comparison, *subject);
+    }
+}
+
+/// Holm's corrected p-values; what has none counts as 1.
+pub(crate) fn holm(p: &[Option<f64>]) -> Vec<Option<f64>> {
+    let mut order: Vec<usize> = (0..p.len()).collect();
+    let value = |at: usize| p[at].unwrap_or(1.0);
+    order.sort_by(|a, b| value(*a).total_cmp(&value(*b)));
+    let (mut corrected, mut largest) = (vec![None; p.len()], 0.0f64);
+    for (rank, at) in order.into_iter().enumerate() {
+        largest = largest.max(value(at) * (p.len() - rank) as f64).min(1.0);
+        corrected[at] = p[at].map(|_| largest);
+    }
+    corrected
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use tare_model::metric::Unit;
-
-    fn compare(ratios: &[f64], floor: Option<f64>, role: Role) -> Comparison {
-        let pairs: Vec<_> = ratios.iter().enumerate().map(|(block, r)| (block as u32, 20e-6 * r, 20e-6)).collect();
-        compare_pairs(&pairs, floor, role)
-    }
-
-    fn compare_pairs(pairs: &[(u32, f64, f64)], floor: Option<f64>, role: Role) -> Comparison {
-        let spec = MetricSpec::new("p50", "response time, median", Unit::Seconds, Better::Lower);
-        let (arm, baseline) = (("container", "container"), ("native", "native"));
-        Paired { spec: &spec, arm, baseline, pairs: pairs.to_vec(), blocks_planned: 6, by_width: false, floor, role }
-            .compare()
-    }
-
-    const THREE_PERCENT: [f64; 6] = [1.022, 1.028, 1.031, 1.031, 1.034, 1.040];
-
-    #[test]
-    fn a_difference_beyond_the_floor_is_said_with_its_interval() {
-        let worse = compare(&THREE_PERCENT, Some(0.01), Role::Ordinary);
-        assert_eq!(worse.verdict, Verdict::Worse);
-        assert_eq!(worse.sentence, "container: response time, median 3.1 % longer than native [2.2, 4.0]");
-        assert!((worse.ratio.level - 0.96875).abs() < 1e-12, "the attained level is reported");
-        let better = compare(&THREE_PERCENT.map(|r| 1.0 / r), None, Role::Ordinary);
-        assert_eq!(better.verdict, Verdict::Better);
-    }
-
-    #[test]
-    fn a_difference_within_the_floor_is_not_called_one() {
-        let within = compare(&THREE_PERCENT, Some(0.05), Role::Ordinary);
-        assert_eq!(within.verdict, Verdict::WithinFloor);
-        assert!(within.sentence.contains("differs from itself by 5.0 %"), "{}", within.sentence);
-    }
-
-    #[test]
-    fn where_no_difference_is_detected_the_detectable_one_is_given() {
-        let none = compare(&[0.99, 1.01, 1.0, 1.005, 0.995, 1.002], None, Role::Ordinary);
-        assert_eq!(none.verdict, Verdict::NoDifferenceSeen);
-        let detectable = words::size(none.detectable.unwrap());
-        assert_eq!(
-            none.sentence,
-            format!(
-                "container: response time, median, no difference detected [-1.0, +1.0] %; this study would detect \
-                 {detectable} or more (80 % power)"
-            )
-        );
-        let floored = compare(&[0.99, 1.01, 1.0, 1.005, 0.995, 1.002], Some(0.08), Role::Ordinary);
-        assert!(
-            floored.sentence.contains("this study would detect 8.0 % or more"),
-            "what lies below the floor is not detectable: {}",
-            floored.sentence
-        );
-    }
-
-    #[test]
-    fn too_few_blocks_and_missing_ratios_say_so() {
-        assert!(compare(&[1.1], None, Role::Ordinary).sentence.contains("only 1 of 6 blocks"));
-        let none = compare(&[], None, Role::Ordinary);
-        assert_eq!((none.verdict, none.ratio.n), (Verdict::CannotSay, 0));
-        let zero = compare_pairs(&[(0, 0.0, 1.0), (1, 2.0, 1.0)], None, Role::Ordinary);
-        assert!(zero.sentence.contains("block 0"), "{}", zero.sentence);
-        let both = compare_pairs(&[(0, 0.0, 0.0), (1, 0.0, 0.0)], None, Role::Ordinary);
-        assert_eq!(both.verdict, Verdict::NoDifferenceSeen);
-        assert!(serde_json::to_string(&zero).unwrap().contains("cannot-say"));
-    }
-
-    #[test]
-    fn what_was_published_once_is_reported_without_a_verdict() {
-        let spec = MetricSpec::new("p50", "response time, median", Unit::Seconds, Better::Lower);
-        let (arm, baseline) = (("v", "virtual"), ("n", "native"));
-        let (pairs, role) = (vec![(0, 1.445, 1.398)], Role::Ordinary);
-        let paired =
-            Paired { spec: &spec, arm, baseline, pairs, blocks_planned: 1, by_width: false, floor: None, role };
-        let found = paired.compare_published();
-        assert_eq!(found.verdict, Verdict::CannotSay);
-        assert_eq!(
-            found.sentence,
-            "virtual: response time, median 3.4 % longer than native; published once, so there is no interval and no \
-             verdict"
-        );
-    }
-
-    #[test]
-    fn a_study_that_sees_only_large_differences_says_that_it_is_too_noisy() {
-        let noisy = compare(&[0.6, 1.5, 0.9, 1.3, 0.7, 1.2], None, Role::Ordinary);
-        assert_eq!(noisy.verdict, Verdict::TooNoisy);
-        let size = words::size(noisy.detectable.unwrap());
-        let end = format!("too noisy to tell [-40, +50] %; this study would detect only {size} or more (80 % power)");
-        assert!(noisy.sentence.ends_with(&end), "{}", noisy.sentence);
-    }
-
-    #[test]
-    fn the_floor_is_the_replicas_estimate_whichever_way_round() {
-        let ratios = [0.95, 0.97, 0.98, 0.98, 0.99, 1.01];
-        let there = compare(&ratios, None, Role::Replica);
-        let back = compare(&ratios.map(|r: f64| 1.0 / r), None, Role::Replica);
-        assert_eq!(there.verdict, Verdict::NoiseFloor);
-        let (a, b) = (floor_of(&there.ratio).unwrap(), floor_of(&back.ratio).unwrap());
-        assert!((a - b).abs() < 1e-12 && (a - (1.0 / there.ratio.value - 1.0)).abs() < 1e-12, "{a} {b}");
-        assert_eq!(floor_of(&compare(&[1.1], None, Role::Replica).ratio), None);
-        let odd = Role::NotComparable("emulated".to_owned());
-        assert_eq!(compare(&THREE_PERCENT, None, odd).verdict, Verdict::NotComparable);
-    }
-}
+mod tests;

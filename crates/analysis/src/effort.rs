@@ -3,7 +3,7 @@
 use tare_model::findings::Effort;
 
 use crate::components::Components;
-use crate::power;
+use crate::power::Rule;
 
 /// Most blocks that are proposed.
 const BLOCKS_MAX: u32 = 1000;
@@ -16,6 +16,8 @@ const LONGER: (f64, f64) = (0.5, 100.0);
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Run {
     pub blocks: u32,
+    /// Primary comparisons of the study.
+    pub comparisons: u32,
     /// Whether differences are judged by a floor.
     pub with_floor: bool,
     pub components: Components,
@@ -35,7 +37,7 @@ impl Run {
     }
 
     fn factor(&self, blocks: u32) -> Option<f64> {
-        power::factor(blocks as usize, self.with_floor)
+        Rule { blocks: blocks as usize, with_floor: self.with_floor, comparisons: self.comparisons }.about()
     }
 
     /// The variance of a block's log ratio by which so many blocks detect half of what this run does.
@@ -85,7 +87,15 @@ mod tests {
 
     fn run(instances: f64, turns: f64) -> Run {
         let components = Components { instances, turns, seen: instances > 0.0 };
-        Run { blocks: 10, with_floor: true, components, around_s: 12.0, steady_wall_s: 6.0, steady_s: 2.0 }
+        Run {
+            blocks: 10,
+            comparisons: 1,
+            with_floor: true,
+            components,
+            around_s: 12.0,
+            steady_wall_s: 6.0,
+            steady_s: 2.0,
+        }
     }
 
     /// What a run detects, as this effort changes it.

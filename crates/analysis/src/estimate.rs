@@ -42,22 +42,73 @@ impl Procedure {
     }
 }
 
-/// Location of one sample by the procedure that its size allows. `None` of nothing.
-pub(crate) fn location(values: &[f64]) -> Option<(Located, Procedure)> {
-    match values.len() {
-        0 => None,
-        1 => Some((Located { value: values[0], ends: None, level: 1.0 - ALPHA }, Procedure::Single)),
-        n if n < RANK_BLOCKS_MIN => Some((student::one_sample(values, ALPHA)?, Procedure::Student)),
-        _ => Some((rank::signed_rank(values, ALPHA)?, Procedure::SignedRank)),
+/// One sample, such as the log ratios of a comparison's blocks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sample<'a> {
+    pub values: &'a [f64],
+    /// Further values that are not known, and may be anything.
+    pub missing: usize,
+    /// Whether the number of values followed from the width of their interval.
+    pub by_width: bool,
+}
+
+impl Sample<'_> {
+    /// Its location by the procedure that its size allows. `None` of nothing.
+    pub(crate) fn location(&self) -> Option<(Located, Procedure)> {
+        match self.values.len() {
+            0 => None,
+            1 => Some((Located { value: self.values[0], ends: None, level: 1.0 - ALPHA }, Procedure::Single)),
+            _ if self.is_small() => {
+                let located = student::one_sample(self.values, ALPHA)?;
+                // A mean moves as far as one value does.
+                let ends = located.ends.filter(|_| self.missing == 0);
+                Some((Located { ends, ..located }, Procedure::Student))
+            }
+            _ if self.by_width => Some((sequential::signed_rank(self.values, self.missing)?, Procedure::Sequential)),
+            _ => Some((rank::signed_rank(self.values, self.missing, ALPHA)?, Procedure::SignedRank)),
+        }
+    }
+
+    /// Probability of a location so far from 0, either way, if the true one were 0. At most 5 % where the interval excludes 0. `None`
+    /// without an interval.
+    pub(crate) fn p_zero(&self) -> Option<f64> {
+        let [above, below] = self.tails(0.0)?;
+        Some((2.0 * above.min(below)).min(1.0))
+    }
+
+    /// Probability of a location so far within plus and minus `margin`, if the true one were at one of them (two one-sided tests,
+    /// Schuirmann 1987). At most 5 % where the interval lies within: doubled, because that is the interval of 95 % and not of 90 %.
+    pub(crate) fn p_beyond(&self, margin: f64) -> Option<f64> {
+        let [above, below] = self.tails(margin)?;
+        Some((2.0 * above.max(below)).min(1.0))
+    }
+
+    /// The one-sided p-values of the locations -`margin`, against higher ones, and `margin`, against lower ones.
+    fn tails(&self, margin: f64) -> Option<[f64; 2]> {
+        let negated: Vec<f64> = self.values.iter().map(|value| -value).collect();
+        let mirrored = Sample { values: &negated, ..*self };
+        Some([self.above(-margin)?, mirrored.above(-margin)?])
+    }
+
+    /// Probability of such values, or of higher ones, if the location were `shift`.
+    fn above(&self, shift: f64) -> Option<f64> {
+        if self.is_small() {
+            return if self.missing == 0 { student::above(self.values, shift) } else { None };
+        }
+        if self.by_width {
+            return sequential::signed_rank_above(self.values, self.missing, shift);
+        }
+        Some(rank::signed_rank_above(self.values, self.missing, shift))
+    }
+
+    fn is_small(&self) -> bool {
+        self.values.len() + self.missing < RANK_BLOCKS_MIN
     }
 }
 
-/// The same where the number of values followed from the width of this interval.
-pub(crate) fn location_by_width(values: &[f64]) -> Option<(Located, Procedure)> {
-    if values.len() < RANK_BLOCKS_MIN {
-        return location(values);
-    }
-    Some((sequential::signed_rank(values)?, Procedure::Sequential))
+/// Location of values that are all known and whose number was fixed. `None` of nothing.
+pub(crate) fn location(values: &[f64]) -> Option<(Located, Procedure)> {
+    Sample { values, missing: 0, by_width: false }.location()
 }
 
 /// Shift from one sample to another by the procedure that their sizes allow. `None` when either is empty.

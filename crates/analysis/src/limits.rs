@@ -7,6 +7,7 @@ use tare_model::metric::MetricSpec;
 use tare_model::trial::TrialRecord;
 use tare_model::turns::{TrialTurns, TurnCount};
 
+use crate::comparison;
 use crate::components::{self, BLOCKS_MIN, Round};
 use crate::distribution::completed;
 use crate::effort::Run;
@@ -58,6 +59,7 @@ impl<'a> Sets<'a> {
         let steady_wall_s = sets * mean(&|set| steady_wall_s(set))?;
         let run = Run {
             blocks: rounds.len() as u32,
+            comparisons: comparison::family(comparison),
             with_floor: comparison.floor.is_some(),
             components,
             around_s: (wall_s - steady_wall_s).max(0.0),
@@ -154,8 +156,21 @@ mod tests {
     fn comparison() -> Comparison {
         let pairs = vec![(0, 1.0, 1.0), (1, 1.0, 1.1)];
         let (spec, role) = (&testing::metrics()[1], crate::comparison::Role::Ordinary);
-        let (arm, baseline) = (("", ""), ("", ""));
-        crate::comparison::Paired { spec, arm, baseline, pairs, blocks_planned: 2, floor: None, role, by_width: false }
-            .compare()
+        let of = crate::comparison::Subject { spec, arm: "", baseline: "" };
+        let (ids, missing, planned, by_width, replica, margin) = (("", ""), 0, 2, false, None, None);
+        let driver_limited = tare_model::findings::DriverLimited::default();
+        let paired = crate::comparison::Paired {
+            of,
+            ids,
+            pairs,
+            missing,
+            planned,
+            by_width,
+            replica,
+            margin,
+            driver_limited,
+            role,
+        };
+        paired.compare()
     }
 }

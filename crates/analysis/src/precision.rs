@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tare_model::findings::Estimate;
+use tare_model::findings::{DriverLimited, Estimate};
 use tare_model::metric::MetricSpec;
 use tare_model::plan::{Plan, PlannedTrial};
 use tare_model::precision::{Judged, WhyEnded};
@@ -10,10 +10,10 @@ use tare_model::study::Arm;
 use tare_model::study::Precision;
 use tare_model::trial::TrialRecord;
 
-use crate::comparison::{Paired, Role};
-use crate::distribution::completed;
+use crate::comparison::{Paired, Role, Subject};
 use crate::estimate::RANK_BLOCKS_MIN;
 use crate::marked;
+use crate::missing;
 use crate::sequential;
 
 /// Blocks in a row after which every interval has to be as narrow as asked: one that is narrow by chance does not end a case.
@@ -103,8 +103,21 @@ impl<'a> Case<'a> {
     fn width_of(&self, arm: &Arm, blocks: u32) -> Width {
         let (Some(spec), Some(pairs)) = (self.spec, self.pairs(arm, blocks)) else { return Width::Nothing };
         let role = self.role(arm);
-        let (arm, baseline) = ((arm.id.as_str(), ""), (self.plan.study.baseline.as_str(), ""));
-        let paired = Paired { spec, arm, baseline, pairs, blocks_planned: blocks, by_width: true, floor: None, role };
+        let baseline = self.plan.study.baseline.as_str();
+        let [own, base] = [&arm.id, baseline].map(|id| self.of_arm(id, blocks));
+        let missing = missing::blocks(&own, &base, &spec.id);
+        let paired = Paired {
+            of: Subject { spec, arm: "", baseline: "" },
+            ids: (&arm.id, baseline),
+            pairs,
+            missing,
+            planned: blocks,
+            by_width: true,
+            replica: None,
+            margin: None,
+            driver_limited: DriverLimited::default(),
+            role,
+        };
         reach(&paired.compare().ratio)
     }
 
@@ -134,9 +147,13 @@ impl<'a> Case<'a> {
 
     /// Finite values of the completed trials of an arm in the first `blocks` blocks of the study, by block of the case.
     fn values(&self, arm: &str, metric: &str, blocks: u32) -> BTreeMap<u32, f64> {
+        let value = |record: &TrialRecord| Some((record.planned.block, missing::value(record, metric)?));
+        self.of_arm(arm, blocks).into_iter().filter_map(value).collect()
+    }
+
+    /// The trials of an arm in the first `blocks` blocks of the study.
+    fn of_arm(&self, arm: &str, blocks: u32) -> Vec<&'a TrialRecord> {
         let among = |planned: &PlannedTrial| planned.arm == arm && self.plan.study_block(planned) < blocks;
-        let own = self.trials.iter().filter(|own| among(&own.planned));
-        let value = |record: &&TrialRecord| Some((record.planned.block, *completed(record)?.metrics.get(metric)?));
-        own.filter_map(value).filter(|(_, value)| value.is_finite()).collect()
+        self.trials.iter().copied().filter(|own| among(&own.planned)).collect()
     }
 }

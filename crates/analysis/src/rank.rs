@@ -1,7 +1,7 @@
 //! Exact rank procedures: the Hodges-Lehmann estimates with the intervals of Wilcoxon and of Mann and Whitney.
 
 use crate::located::Located;
-use crate::student::normal_quantile;
+use crate::student::{normal_below, normal_quantile};
 
 /// Largest sample whose null distribution is counted; beyond it the normal approximation is used.
 const EXACT_MAX: usize = 50;
@@ -92,21 +92,55 @@ fn from_candidates(mut candidates: Vec<f64>, rank: Option<(usize, f64)>, alpha: 
     Some(Located { value, ends, level: rank.map_or(1.0 - alpha, |(_, level)| level) })
 }
 
+/// The means of all pairs of values, each value with itself included (Walsh averages).
+fn pairwise_means(values: &[f64]) -> Vec<f64> {
+    let n = values.len();
+    let pairs = (0..n).flat_map(|i| (i..n).map(move |j| (i, j)));
+    pairs.map(|(i, j)| f64::midpoint(values[i], values[j])).collect()
+}
+
+/// Pairwise means in which a missing value has a part, beside `known` values.
+const fn unknown_means(known: usize, missing: usize) -> usize {
+    missing * known + missing * (missing + 1) / 2
+}
+
+/// Mean and standard deviation of the signed-rank statistic of `n` values without a preferred sign.
+fn signed_rank_moments(n: usize) -> (f64, f64) {
+    let n = n as f64;
+    (n * (n + 1.0) / 4.0, (n * (n + 1.0) * (2.0 * n + 1.0) / 24.0).sqrt())
+}
+
 /// Hodges-Lehmann estimate of the centre of symmetry (median of all pairwise means, each value with itself included)
 /// with the interval of the Wilcoxon signed-rank test at 1 - `alpha` or a little more.
 ///
-/// Hollander, Wolfe and Chicken, Nonparametric Statistical Methods, 3rd ed., sections 3.2 and 3.3. `None` of nothing.
-pub(crate) fn signed_rank(values: &[f64], alpha: f64) -> Option<Located> {
-    let n = values.len();
-    let walsh =
-        (0..n).flat_map(|i| (i..n).map(move |j| (i, j))).map(|(i, j)| f64::midpoint(values[i], values[j])).collect();
+/// Hollander, Wolfe and Chicken, Nonparametric Statistical Methods, 3rd ed., sections 3.2 and 3.3. `missing` further values are not
+/// known: the interval is the union of those that any values of theirs would give. Where it has no bounds, there are no ends. `None` of
+/// nothing.
+pub(crate) fn signed_rank(values: &[f64], missing: usize, alpha: f64) -> Option<Located> {
+    let n = values.len() + missing;
     let rank = if n <= EXACT_MAX {
         exact_rank(&signed_rank_pmf(n), alpha)
     } else {
-        let n = n as f64;
-        Some(approximate_rank(n * (n + 1.0) / 4.0, (n * (n + 1.0) * (2.0 * n + 1.0) / 24.0).sqrt(), alpha))
+        let (mean, sd) = signed_rank_moments(n);
+        Some(approximate_rank(mean, sd, alpha))
     };
-    from_candidates(walsh, rank, alpha)
+    // The worst that missing values can be is below all others for the low end, and above all others for the high one.
+    let worst = unknown_means(values.len(), missing);
+    let within = rank.and_then(|(k, level)| Some((k.checked_sub(worst).filter(|k| *k > 0)?, level)));
+    from_candidates(pairwise_means(values), within, alpha)
+}
+
+/// Probability of such values, or of higher ones, if the centre of symmetry were at `shift`: the one-sided p-value of the test that
+/// [`signed_rank`] inverts. Pairs whose mean is at `shift`, and the `missing` values, count against it.
+pub(crate) fn signed_rank_above(values: &[f64], missing: usize, shift: f64) -> f64 {
+    let n = values.len() + missing;
+    let below = pairwise_means(values).into_iter().filter(|mean| *mean <= shift).count();
+    let statistic = below + unknown_means(values.len(), missing);
+    if n <= EXACT_MAX {
+        return signed_rank_pmf(n).iter().take(statistic + 1).sum::<f64>().min(1.0);
+    }
+    let (mean, sd) = signed_rank_moments(n);
+    normal_below((statistic as f64 + 0.5 - mean) / sd)
 }
 
 /// Hodges-Lehmann estimate of the shift from `x` to `y` (median of all differences) with the interval of the
@@ -155,10 +189,10 @@ mod tests {
 
     #[test]
     fn no_interval_of_95_percent_exists_below_six() {
-        assert_eq!(signed_rank(&[1.0, 2.0, 3.0, 4.0, 5.0], 0.05).unwrap().ends, None);
-        let six = signed_rank(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 0.05).unwrap();
+        assert_eq!(signed_rank(&[1.0, 2.0, 3.0, 4.0, 5.0], 0, 0.05).unwrap().ends, None);
+        let six = signed_rank(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 0, 0.05).unwrap();
         assert_eq!((six.ends, six.level), (Some((1.0, 6.0)), 0.96875));
-        assert_eq!(signed_rank(&[], 0.05), None);
+        assert_eq!(signed_rank(&[], 0, 0.05), None);
     }
 
     #[test]
@@ -167,6 +201,42 @@ mod tests {
         let exact = exact_rank(&signed_rank_pmf(50), 0.05).unwrap().0;
         let (approximate, _) = approximate_rank(50.0 * 51.0 / 4.0, (50.0 * 51.0 * 101.0 / 24.0f64).sqrt(), 0.05);
         assert!(exact.abs_diff(approximate) <= 1, "{exact} and {approximate}");
-        assert!(signed_rank(&values, 0.05).unwrap().level >= 0.95);
+        assert!(signed_rank(&values, 0, 0.05).unwrap().level >= 0.95);
+    }
+
+    #[test]
+    fn the_interval_excludes_what_the_test_rejects_with_missing_values_and_without() {
+        for n in [6, 12, 13, 60] {
+            let values: Vec<f64> = (0..n).map(|i| f64::from(i * 7 % 11) + 0.01 * f64::from(i)).collect();
+            for missing in 0..2 {
+                let Some((low, high)) = signed_rank(&values, missing, 0.05).unwrap().ends else {
+                    assert!(missing > 0 && n < 12, "{n} {missing}");
+                    continue;
+                };
+                let negated: Vec<f64> = values.iter().map(|v| -v).collect();
+                for shift in [low - 1e-9, low + 1e-9] {
+                    assert_eq!(2.0 * signed_rank_above(&values, missing, shift) <= 0.05, shift < low, "{n} {missing}");
+                }
+                for shift in [high - 1e-9, high + 1e-9] {
+                    assert_eq!(
+                        2.0 * signed_rank_above(&negated, missing, -shift) <= 0.05,
+                        shift > high,
+                        "{n} {missing}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_interval_with_a_missing_value_holds_those_of_any_value_it_may_have_had() {
+        let known = [0.4, 1.1, 1.3, 1.7, 2.0, 2.2, 2.5, 2.6, 3.1, 3.3, 3.8];
+        let (low, high) = signed_rank(&known, 1, 0.05).unwrap().ends.unwrap();
+        for lost in [-1e9, -3.0, 0.0, 2.1, 7.0, 1e9] {
+            let all = [&known[..], &[lost]].concat();
+            let (own_low, own_high) = signed_rank(&all, 0, 0.05).unwrap().ends.unwrap();
+            assert!(low <= own_low && own_high <= high, "{lost}: [{own_low}, {own_high}] in [{low}, {high}]");
+        }
+        assert_eq!(signed_rank(&known[..9], 3, 0.05).unwrap().ends, None, "three of twelve may be anything");
     }
 }

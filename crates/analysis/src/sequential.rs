@@ -17,12 +17,24 @@ const STRETCH: f64 = 1.01;
 const STRETCH_FEW: f64 = 2.65;
 
 /// Hodges-Lehmann estimate with the signed-rank interval, each end stretched about the estimate so that the interval holds the centre
-/// with 95 % although it decided when to end, and although neighbours in time may be alike. `None` of nothing.
-pub(crate) fn signed_rank(values: &[f64]) -> Option<Located> {
-    let located = rank::signed_rank(values, ALPHA)?;
-    let (by, value) = (stretch(values.len(), autocorrelation(values)), located.value);
+/// with 95 % although it decided when to end, and although neighbours in time may be alike. `missing`: as of the signed ranks. `None` of
+/// nothing.
+pub(crate) fn signed_rank(values: &[f64], missing: usize) -> Option<Located> {
+    let located = rank::signed_rank(values, missing, ALPHA)?;
+    let (by, value) = (stretch_of(values), located.value);
     let ends = located.ends.map(|(low, high)| (value - by * (value - low), value + by * (high - value)));
     Some(Located { value, ends, level: 1.0 - ALPHA })
+}
+
+/// The one-sided p-value of the test that [`signed_rank`] inverts: an end stretched about the estimate excludes `shift` where the end
+/// itself excludes what is that much nearer to the estimate. `None` of nothing.
+pub(crate) fn signed_rank_above(values: &[f64], missing: usize, shift: f64) -> Option<f64> {
+    let value = rank::signed_rank(values, missing, ALPHA)?.value;
+    Some(rank::signed_rank_above(values, missing, value - (value - shift) / stretch_of(values)))
+}
+
+fn stretch_of(values: &[f64]) -> f64 {
+    stretch(values.len(), autocorrelation(values))
 }
 
 /// How many values there would have to be, of the spread and autocorrelation of these, for an interval that reaches no further than
@@ -81,11 +93,11 @@ mod tests {
         let drifting: Vec<f64> = (0..24).map(|i| f64::from(i / 6)).collect();
         let mixed: Vec<f64> = (0..24).map(|i| f64::from(i % 4)).collect();
         assert!(autocorrelation(&drifting) > 0.7 && autocorrelation(&mixed) < 0.1);
-        let [wide, narrow] = [&drifting, &mixed].map(|values| signed_rank(values).unwrap());
+        let [wide, narrow] = [&drifting, &mixed].map(|values| signed_rank(values, 0).unwrap());
         let width = |located: Located| located.ends.map(|(low, high)| high - low).unwrap();
         assert_eq!((wide.value, narrow.value), (1.5, 1.5));
         assert!(width(wide) > 2.0 * width(narrow), "{wide:?} {narrow:?}");
-        assert_eq!(signed_rank(&[4.0; 9]).unwrap().ends, Some((4.0, 4.0)), "nothing to stretch");
+        assert_eq!(signed_rank(&[4.0; 9], 0).unwrap().ends, Some((4.0, 4.0)), "nothing to stretch");
     }
 
     #[test]

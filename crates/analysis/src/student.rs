@@ -9,6 +9,11 @@ pub(crate) fn normal_quantile(p: f64) -> f64 {
     Normal::standard().inverse_cdf(p)
 }
 
+/// Probability of the standard normal distribution up to `z`.
+pub(crate) fn normal_below(z: f64) -> f64 {
+    Normal::standard().cdf(z)
+}
+
 /// Two-sided tail probability of the standard normal distribution beyond |z|.
 pub(crate) fn normal_tail(z: f64) -> f64 {
     2.0 * Normal::standard().sf(z.abs())
@@ -46,6 +51,17 @@ pub(crate) fn one_sample(values: &[f64], alpha: f64) -> Option<Located> {
         (value - half, value + half)
     });
     Some(Located { value, ends, level: 1.0 - alpha })
+}
+
+/// Probability of such a mean, or of a higher one, if the true one were `shift`: the one-sided p-value of the t test. `None` of fewer
+/// than two values.
+pub(crate) fn above(values: &[f64], shift: f64) -> Option<f64> {
+    let (centre, n) = (mean(values)?, values.len() as f64);
+    let error = deviation(values)? / n.sqrt();
+    if error == 0.0 {
+        return Some(if centre > shift { 0.0 } else { 1.0 });
+    }
+    Some(StudentsT::new(0.0, 1.0, n - 1.0).ok()?.sf((centre - shift) / error))
 }
 
 /// Difference of means of `y` and `x` with Welch's interval at 1 - `alpha` (Welch 1947, degrees of freedom by

@@ -80,24 +80,17 @@ fn multiple(ratio: f64) -> String {
     }
 }
 
-/// `response time, median 3.1 % longer than native [2.2, 4.0]`; the interval is given in the same direction.
+/// `response time, median 3.1 % longer than native [+2.2, +4.0] %`. Signs are those of the metric everywhere: minus is less of it.
 pub(crate) fn difference(spec: &MetricSpec, ratio: &Estimate, baseline: &str) -> String {
-    let label = &spec.label;
+    let (label, interval) = (&spec.label, interval(ratio));
     if as_multiple(ratio) {
-        return format!("{label} {} that of {baseline}{}", multiple(ratio.value), interval(ratio));
+        return format!("{label} {} that of {baseline}{interval}", multiple(ratio.value));
     }
     let (more, less) = more_and_less(&spec.unit);
-    let (word, sign) = if ratio.value >= 1.0 { (more, 1.0) } else { (less, -1.0) };
-    let by = |ratio: f64| sign * (ratio - 1.0) * 100.0;
-    let value = by(ratio.value);
-    match (ratio.low, ratio.high) {
-        (Some(low), Some(high)) => {
-            let places = decimals(high * 100.0 - low * 100.0);
-            let (near, far) = if sign > 0.0 { (by(low), by(high)) } else { (by(high), by(low)) };
-            format!("{label} {value:.places$} % {word} {baseline} [{near:.places$}, {far:.places$}]")
-        }
-        _ => format!("{label} {value:.*} % {word} {baseline}", decimals(value / 10.0)),
-    }
+    let word = if ratio.value >= 1.0 { more } else { less };
+    let size = (ratio.value - 1.0).abs() * 100.0;
+    let width = ratio.low.zip(ratio.high).map_or(size / 10.0, |(low, high)| (high - low) * 100.0);
+    format!("{label} {size:.*} % {word} {baseline}{interval}", decimals(width))
 }
 
 #[cfg(test)]
@@ -116,18 +109,22 @@ mod tests {
         let per_minute = Unit::Other("orders/min".to_owned());
         let orders = MetricSpec::new("o", "orders a minute (OPM)", per_minute, Better::Higher);
         let cases = [
-            (&time, estimate(1.031, 1.022, 1.040), "response time, median 3.1 % longer than native [2.2, 4.0]"),
-            (&time, estimate(0.969, 0.960, 0.978), "response time, median 3.1 % shorter than native [2.2, 4.0]"),
-            (&rate, estimate(0.9, 0.85, 1.01), "throughput 10 % lower than native [-1, 15]"),
-            (&rate, estimate(0.9, 0.85, 0.94), "throughput 10.0 % lower than native [6.0, 15.0]"),
+            (&time, estimate(1.031, 1.022, 1.040), "response time, median 3.1 % longer than native [+2.2, +4.0] %"),
+            (&time, estimate(0.969, 0.960, 0.978), "response time, median 3.1 % shorter than native [-4.0, -2.2] %"),
+            (&rate, estimate(0.9, 0.85, 1.01), "throughput 10 % lower than native [-15, +1] %"),
+            (&rate, estimate(0.9, 0.85, 0.94), "throughput 10.0 % lower than native [-15.0, -6.0] %"),
             (
                 &time,
                 estimate(1.00312, 1.00310, 1.00315),
-                "response time, median 0.312 % longer than native [0.310, 0.315]",
+                "response time, median 0.312 % longer than native [+0.310, +0.315] %",
             ),
             (&time, estimate(5.04, 4.96, 12.3), "response time, median 5.0x that of native [5.0x, 12x]"),
             (&time, estimate(0.80, 0.20, 3.19), "response time, median 0.80x that of native [0.20x, 3.2x]"),
-            (&orders, estimate(1.0478, 1.0414, 1.0542), "orders a minute (OPM) 4.8 % higher than native [4.1, 5.4]"),
+            (
+                &orders,
+                estimate(1.0478, 1.0414, 1.0542),
+                "orders a minute (OPM) 4.8 % higher than native [+4.1, +5.4] %",
+            ),
             (&rate, estimate(0.42, 0.40, 0.45), "throughput 0.42x that of native [0.40x, 0.45x]"),
         ];
         for (spec, ratio, words) in cases {

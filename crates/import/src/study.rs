@@ -52,6 +52,7 @@ pub(crate) fn study(published: Published, arms: Vec<Arm>, cases: Vec<Case>) -> S
         question: published.title.clone(),
         blocks: 1,
         precision: None,
+        margin: None,
         seed: 0,
         baseline: arms.first().map_or_else(String::new, |arm| arm.id.clone()),
         arms,

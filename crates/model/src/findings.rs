@@ -21,6 +21,7 @@ pub mod section;
 mod serving;
 mod sizing;
 mod turns;
+mod verdict;
 
 pub use consolidation::{
     ArmConsolidation, CaseInstances, ConsolidationFindings, InstanceFindings, InstancePoint, InstanceSeries, LoadPoint,
@@ -32,6 +33,7 @@ pub use sizing::{
     SizingFindings,
 };
 pub use turns::{Effort, PrecisionLimits, TurnFigure};
+pub use verdict::{ArmGroups, Comparison, DriverLimited, Standing, Verdict};
 
 /// Newest schema of `findings.json` that this tare reads.
 pub const FINDINGS_SCHEMA: u32 = 1;
@@ -128,6 +130,8 @@ pub struct CaseFindings {
     pub blocks: Option<CaseBlocks>,
     /// One entry a metric, primary first.
     pub metrics: Vec<MetricFindings>,
+    /// Arms whose blocks fall into two groups.
+    pub groups: Vec<ArmGroups>,
     /// Latency distribution an arm, where the workload has operations.
     pub distributions: Vec<Distribution>,
     /// CPU account of the completed trials an arm, and what one unit of work is.
@@ -344,7 +348,7 @@ pub struct ArmEstimate {
 }
 
 /// A figure with its interval. `low` and `high` are `None` when there are too few blocks for one.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The figure.
     pub value: f64,
@@ -358,51 +362,6 @@ pub struct Estimate {
     pub n: u32,
     /// How, in a few words.
     pub method: String,
-}
-
-/// An arm against the baseline, paired within blocks.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Comparison {
-    /// Arm id.
-    pub arm: String,
-    /// Baseline arm id.
-    pub baseline: String,
-    /// The arm's value over the baseline's.
-    pub ratio: Estimate,
-    /// (block, ratio).
-    pub blocks: Vec<(u32, f64)>,
-    /// The smallest relative difference (0.015 is 1.5 %) that a study of this many blocks of this spread detects with
-    /// 80 % power, by the rule of the verdict; never below the floor. `None` with too few blocks.
-    pub detectable: Option<f64>,
-    /// The noise floor: the relative difference of the baseline's second run to its first, estimated over as many
-    /// blocks as the arm's own; `None` without an A/A arm.
-    pub floor: Option<f64>,
-    /// The verdict.
-    pub verdict: Verdict,
-    /// The verdict in words.
-    pub sentence: String,
-}
-
-/// What may be said of a comparison.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// The arm does better than the baseline, beyond the floor.
-    Better,
-    /// The arm does worse than the baseline, beyond the floor.
-    Worse,
-    /// The interval excludes equality, but the difference is within what the baseline shows against itself.
-    WithinFloor,
-    /// No difference was detected.
-    NoDifferenceSeen,
-    /// No difference was detected, and only a large one is detectable.
-    TooNoisy,
-    /// Too few completed blocks to say.
-    CannotSay,
-    /// The arm is the baseline's replica: it measures the floor.
-    NoiseFloor,
-    /// The arm's figures are shown but must not be compared (emulation).
-    NotComparable,
 }
 
 /// The latency distribution of one arm, merged over blocks.

@@ -27,5 +27,7 @@ pub const BACKEND_LIMIT: &str = "backend-limit";
 pub const BUSY_WHILE_WAITING: &str = "busy-while-waiting";
 /// What an arm did in its turns reached into the turns of others.
 pub const TURN_OVERRUN: &str = "turn-overrun";
+/// A trial ended because an arm with which it took turns failed.
+pub const OTHER_ARM_FAILED: &str = "other-arm-failed";
 /// The instrument limited the trial, and not the guest.
 pub const LIMITED: [&str; 4] = [DRIVER_STARVED, DRIVER_PORTS, DRIVER_SATURATED, BACKEND_LIMIT];

@@ -29,6 +29,8 @@ pub struct Study {
     pub blocks: u32,
     /// When a case has blocks enough; `None`: it takes all.
     pub precision: Option<Precision>,
+    /// The relative difference in primary metrics up to which arms count as equivalent: 0.02 is 2 %.
+    pub margin: Option<f64>,
     /// Seed of the order of arms and of the drivers' randomness.
     pub seed: u64,
     /// Id of the arm that others are compared with.

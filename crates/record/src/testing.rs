@@ -66,6 +66,7 @@ pub fn study(blocks: u32) -> Study {
         },
         scale: 1.0,
         precision: None,
+        margin: None,
         skip_unavailable: false,
         client: tare_model::study::ClientHost::Local,
         trust_domain: None,

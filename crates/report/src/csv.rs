@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use tare_model::findings::{ArmEstimate, Comparison, Estimate, Findings, MetricFindings};
+use tare_model::findings::{ArmEstimate, Comparison, Estimate, Findings, MetricFindings, Standing};
 use tare_model::metric::Unit;
 use tare_model::text::{is_unfit, readable};
 
@@ -154,6 +154,10 @@ fn comparisons(findings: &Findings) -> String {
         "ratio_high",
         "ratio_level",
         "ratio_n",
+        "blocks_planned",
+        "blocks_missing",
+        "p_equal",
+        "p_corrected",
         "detectable",
         "floor",
         "verdict",
@@ -186,12 +190,14 @@ fn compared(
     fields.push(metric.spec.primary.to_string());
     fields.extend(interval(&arm.estimate));
     let Some(own) = comparison else {
-        fields.extend(vec![String::new(); 9]);
+        fields.extend(vec![String::new(); 13]);
         fields.extend([arm.estimate.method.clone(), String::new(), String::new(), label(findings, &arm.arm)]);
         return fields;
     };
     fields.push(own.baseline.clone());
     fields.extend(ratio(&own.ratio));
+    let corrected = if let Standing::Primary { p_equal, .. } = own.standing { p_equal } else { None };
+    fields.extend([own.planned.to_string(), own.missing.to_string(), optional(own.p_equal), optional(corrected)]);
     fields.extend([optional(own.detectable), optional(own.floor), words::verdict(own.verdict).to_owned()]);
     fields.extend([arm.estimate.method.clone(), own.ratio.method.clone(), own.sentence.clone()]);
     fields.push(label(findings, &arm.arm));

@@ -238,6 +238,11 @@ pub fn share(share: f64) -> String {
     format!("{} %", trimmed(percent))
 }
 
+/// A probability: `0.031`, `<0.001`.
+pub fn p_value(p: f64) -> String {
+    if p < 0.001 { "<0.001".to_owned() } else { format!("{p:.3}") }
+}
+
 /// A quantile by its customary name: 0.5 is `p50`, 0.9999 is `p99.99`, 1 is `max`.
 pub fn quantile(q: f64) -> String {
     if q >= 1.0 {

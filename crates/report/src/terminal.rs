@@ -96,7 +96,8 @@ fn answers(findings: &Findings, report: &Report, width: usize, style: &Style) ->
     let one_case = findings.cases.len() == 1;
     // With many arms the sentences on what was not seen would bury those on what was; the tables above have all.
     let is_shown = |answer: &Answer| {
-        report.glance.is_none() || matches!(answer.verdict, Verdict::Better | Verdict::Worse | Verdict::WithinFloor)
+        report.glance.is_none()
+            || matches!(answer.verdict, Verdict::Better | Verdict::Worse | Verdict::Lead | Verdict::WithinFloor)
     };
     let mut out = String::new();
     let all = || findings.answer.iter().zip(&report.answers).filter(|(answer, _)| is_shown(answer));
@@ -318,8 +319,8 @@ impl Style {
         match verdict {
             Verdict::Worse => self.paint("31", text),
             Verdict::Better => self.paint("32", text),
-            Verdict::CannotSay | Verdict::TooNoisy | Verdict::NotComparable => self.paint("33", text),
-            Verdict::NoDifferenceSeen | Verdict::WithinFloor => self.paint("36", text),
+            Verdict::Lead | Verdict::CannotSay | Verdict::TooNoisy | Verdict::NotComparable => self.paint("33", text),
+            Verdict::Equivalent | Verdict::NoDifferenceSeen | Verdict::WithinFloor => self.paint("36", text),
             Verdict::NoiseFloor => self.paint("2", text),
         }
     }

@@ -13,6 +13,8 @@ pub const fn verdict(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Better => "better",
         Verdict::Worse => "worse",
+        Verdict::Equivalent => "equivalent",
+        Verdict::Lead => "lead",
         Verdict::WithinFloor => "within noise floor",
         Verdict::NoDifferenceSeen => "no difference detected",
         Verdict::TooNoisy => "too noisy to tell",
@@ -49,8 +51,10 @@ pub(crate) const fn verdict_class(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Better => "better",
         Verdict::Worse => "worse",
-        Verdict::NoDifferenceSeen | Verdict::WithinFloor => "same",
-        Verdict::TooNoisy | Verdict::CannotSay | Verdict::NoiseFloor | Verdict::NotComparable => "unknown",
+        Verdict::Equivalent | Verdict::NoDifferenceSeen | Verdict::WithinFloor => "same",
+        Verdict::Lead | Verdict::TooNoisy | Verdict::CannotSay | Verdict::NoiseFloor | Verdict::NotComparable => {
+            "unknown"
+        }
     }
 }
 

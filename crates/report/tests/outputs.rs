@@ -152,14 +152,14 @@ fn csv_files_have_the_figures_of_the_findings_in_full() {
     let of = |arm: &str| comparisons.iter().find(|row| row[0] == "idle" && row[1] == arm && row[2] == metric.spec.id);
     let baseline = of("native").unwrap();
     assert_eq!(
-        (number(&baseline[5]), &baseline[10..19]),
-        (metric.arms[0].estimate.value, vec![String::new(); 9].as_slice())
+        (number(&baseline[5]), &baseline[10..23]),
+        (metric.arms[0].estimate.value, vec![String::new(); 13].as_slice())
     );
     let against = &metric.comparisons[0];
     let compared = of(&against.arm).unwrap();
     assert_eq!((compared[10].as_str(), number(&compared[11])), ("native", against.ratio.value));
-    assert_eq!(compared[18], tare_report::words::verdict(against.verdict));
-    assert_eq!(compared[21], against.sentence);
+    assert_eq!(compared[22], tare_report::words::verdict(against.verdict));
+    assert_eq!(compared[25], against.sentence);
 
     let percentiles = file(&findings, "percentiles.csv");
     let (q, estimate) = &case.distributions[0].quantiles[0];
@@ -285,8 +285,8 @@ fn a_study_that_saw_nothing_says_what_it_could_have_seen() {
         }
     }
     let text = tare_report::terminal(&findings, 400, false);
-    let says = "too noisy to tell in 5. Where it was too noisy to tell, this study would detect only 42 % or more in \
-                the quietest case and a factor of 5.4 or more in the noisiest (80 % power)";
+    let says = "too noisy to tell in 5. Where it was too noisy to tell, only a difference of 42 % or more in \
+                the quietest case and a factor of 5.4 or more in the noisiest is detected in 80 of 100 such studies";
     assert!(text.contains(says), "{text}");
 }
 

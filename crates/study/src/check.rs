@@ -116,6 +116,7 @@ pub(crate) fn study(root: &Cursor<'_>, catalog: &dyn Catalog) -> Option<Study> {
         question: file.question.or("").to_owned(),
         blocks,
         precision,
+        margin: file.margin.value,
         seed: file.seed.or(1),
         baseline,
         lab: lab::lab(file.lab.value.as_ref()),

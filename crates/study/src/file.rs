@@ -49,6 +49,8 @@ table! {
         required baseline: Text = r#""native""#,
         /// How often every arm of every case runs, each time in a fresh guest: a number, or a table `{ at-least = 12, at-most = 60, until = "2%" }`, with which a case runs until its intervals are as narrow as asked. With 6 or more, an interval of 95 % needs no assumption about the shape of the noise.
         required blocks: Or<Whole<1, MOST_BLOCKS>, Blocks<'a>> = "12",
+        /// The difference in a case's primary metric that is too small to matter, such as `"2%"`: an arm whose interval lies within it is called equivalent to the baseline, and the plan says how likely the study detects so much. Above 0 % and below 100 %.
+        optional margin: Percent = r#""2%""#,
         /// Seed of the random order of cases and arms, and of random arrivals. By default each run draws one, and records it.
         optional seed: Seed = "1",
         /// Runs the baseline a second time in each case of each block, as an arm of its own, so that the report can say how large a difference mere noise makes. Default true.

@@ -185,7 +185,32 @@ fn busy(run: &Run<'_>, table: &Table<'_>) -> Option<f64> {
     table.iterations.iter().filter_map(of).reduce(f64::max)
 }
 
-/// Whether every arm completed two blocks in every case.
+/// How many of the trials that ran completed, where every arm has at least two in every case.
+fn of_blocks(run: &Run<'_>, pairs: Vec<(&Case, &Arm)>) -> Vec<AuditEntry> {
+    let count = |case: &Case, arm: &Arm| run.completed(&case.id, &arm.id).count();
+    let ran = |case: &Case, arm: &Arm| {
+        run.trials.iter().filter(|own| own.planned.case == case.id && own.planned.arm == arm.id).count()
+    };
+    let lossy = pairs.iter().filter(|(case, arm)| count(case, arm) < ran(case, arm));
+    let entries: Vec<AuditEntry> = lossy
+        .map(|(case, arm)| {
+            let detail = format!("{} of {} trials of {} completed", count(case, arm), ran(case, arm), arm.label);
+            let found = entry(AuditCheck::Repeated, AuditOutcome::Reservation, &case.id, &[&arm.id], detail);
+            with(found, "The others count as the worst that they may have been: intervals are wider for it.")
+        })
+        .collect();
+    if !entries.is_empty() {
+        return entries;
+    }
+    let least = pairs.iter().map(|(case, arm)| count(case, arm)).min();
+    let holds = |least| {
+        let detail = format!("every trial completed: at least {least} blocks of every arm in every case");
+        entry(AuditCheck::Repeated, AuditOutcome::Holds, "", &[], detail)
+    };
+    least.map(holds).into_iter().collect()
+}
+
+/// Whether every arm completed two blocks in every case, and all that it began.
 fn repeated(run: &Run<'_>) -> Vec<AuditEntry> {
     let planned =
         |case: &Case, arm: &Arm| run.plan.trials.iter().any(|trial| trial.case == case.id && trial.arm == arm.id);
@@ -199,9 +224,7 @@ fn repeated(run: &Run<'_>) -> Vec<AuditEntry> {
     let once: Vec<(&Case, &Arm)> = pairs().filter(|(case, arm)| count(case, arm) < 2).collect();
     let of = |outcome, case: &str, arms: &[&str], detail| entry(AuditCheck::Repeated, outcome, case, arms, detail);
     if once.is_empty() {
-        let least = pairs().map(|(case, arm)| count(case, arm)).min();
-        let detail = least.map(|least| format!("every arm completed at least {least} blocks in every case"));
-        return detail.map(|detail| of(AuditOutcome::Holds, "", &[], detail)).into_iter().collect();
+        return of_blocks(run, pairs().collect());
     }
     let iterated = run.study.cases.iter().any(|case| case.load.is_capacity() || case.load.is_density());
     let consequence = if iterated {

@@ -113,12 +113,11 @@ pub(crate) fn qualify(plan: &Plan, entries: &[AuditEntry], case: &mut CaseFindin
         let arm = plan.study.arms.iter().find(|arm| arm.id == comparison.arm);
         let label = arm.map_or(comparison.arm.as_str(), |arm| arm.label.as_str());
         comparison.sentence = format!("{label}: not comparable ({why})");
-        comparison.verdict = Verdict::NotComparable;
+        (comparison.verdict, comparison.withheld) = (Verdict::NotComparable, Some(why));
         comparison.detectable = None;
         comparison.blocks.clear();
         // As for every arm that must not be compared: a ratio of no values, which nobody may show.
-        let level = comparison.ratio.level;
-        comparison.ratio = Estimate { value: 1.0, low: None, high: None, level, n: 0, method: why };
+        comparison.ratio = Estimate { value: 1.0, level: comparison.ratio.level, ..Estimate::default() };
     }
 }
 

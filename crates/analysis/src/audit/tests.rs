@@ -79,13 +79,26 @@ fn a_run_without_request_types_is_only_asked_whether_it_was_repeated() {
     let found = entries(&plan, &trials);
     assert_eq!(
         of(&found, AuditCheck::Repeated),
-        [(AuditOutcome::Holds, "every arm completed at least 6 blocks in every case.")]
+        [(AuditOutcome::Holds, "every trial completed: at least 6 blocks of every arm in every case.")]
     );
     assert_eq!(found.len(), 1, "{found:?}");
     let before = findings(&plan, &trials);
     assert_eq!(before.cases[0].metrics[0].comparisons[0].verdict, Verdict::Worse);
     let (plan, trials) = run(1, |_| {});
     assert_eq!(outcome(&plan, &trials, AuditCheck::Repeated), AuditOutcome::Reservation);
+    let (plan, mut trials) = run(6, |_| {});
+    for record in trials.iter_mut().filter(|own| own.planned.arm == "container" && own.planned.block < 4) {
+        record.outcome = tare_model::trial::Outcome::Invalid { reason: "it fell over".to_owned() };
+    }
+    let found = entries(&plan, &trials);
+    assert_eq!(
+        of(&found, AuditCheck::Repeated),
+        [(AuditOutcome::Reservation, "2 of 6 trials of container completed.")],
+        "what was planned is not what was done"
+    );
+    let comparison = &findings(&plan, &trials).cases[0].metrics[0].comparisons[0];
+    assert_eq!((comparison.verdict, comparison.missing), (Verdict::CannotSay, 4));
+    assert!(comparison.sentence.contains("4 of 6 blocks have no figure"), "{}", comparison.sentence);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 mod capacity;
 mod consolidation;
 mod density;
+mod family;
 mod oracle;
 mod power;
 mod precision;

@@ -35,7 +35,7 @@ fn one_sample_intervals() {
         near(t.0, &case["t_low"], &what);
         near(t.1, &case["t_high"], &what);
         if case.get("low").is_some() {
-            let ours = rank::signed_rank(&x, 0.05).unwrap();
+            let ours = rank::signed_rank(&x, 0, 0.05).unwrap();
             near(ours.value, &case["hodges_lehmann"], &what);
             near(ours.ends.unwrap().0, &case["low"], &what);
             near(ours.ends.unwrap().1, &case["high"], &what);

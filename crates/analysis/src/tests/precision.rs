@@ -45,7 +45,7 @@ impl Kind {
 
 /// How far the interval of the first `blocks` values reaches, and whether it holds the centre.
 fn interval(series: &[f64], blocks: usize) -> (f64, bool) {
-    let located = sequential::signed_rank(&series[..blocks]).unwrap();
+    let located = sequential::signed_rank(&series[..blocks], 0).unwrap();
     let (low, high) = located.ends.unwrap();
     ((located.value - low).max(high - located.value), low <= 0.0 && 0.0 <= high)
 }

@@ -28,7 +28,7 @@ fn a_slower_arm_is_found_and_said_and_the_floor_is_measured() {
     assert!((ratio.ratio.value - 1.05).abs() < 0.005 && ratio.ratio.n == 6 && ratio.blocks.len() == 6);
     assert!(ratio.floor.unwrap() > 0.0 && ratio.floor.unwrap() < 0.02);
     assert_eq!(case.metrics[0].comparisons[1].verdict, Verdict::NoiseFloor);
-    assert_eq!(case.metrics[1].comparisons[0].verdict, Verdict::Worse, "fewer transactions are worse");
+    assert_eq!(case.metrics[1].comparisons[0].verdict, Verdict::Lead, "of a metric that the study does not ask about");
     assert_eq!((case.distributions.len(), case.cpu.len(), case.timelines.len()), (3, 3, 3));
     assert!(found.deviations.is_empty() && found.flagged.is_empty() && found.not_completed.is_empty());
     assert_eq!(found.run.completed, 18);

@@ -3,10 +3,10 @@
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Normal, StudentT};
-use tare_model::findings::Verdict;
+use tare_model::findings::{DriverLimited, Verdict};
 use tare_model::metric::{Better, MetricSpec, Unit};
 
-use crate::comparison::{Paired, Role};
+use crate::comparison::{Paired, Role, Subject, settle_primary};
 use crate::estimate;
 
 const RUNS: u32 = 4000;
@@ -39,14 +39,20 @@ fn signed_ranks_hold_under_heavy_tails_as_well() {
     }
 }
 
-pub(super) fn verdict_of(ratios: Vec<f64>, floor: Option<f64>) -> Verdict {
+/// The verdict on ratios, as on the only comparison that answers a study, beside those of the baseline's replica.
+pub(super) fn verdict_of(ratios: &[f64], replica: Option<&[f64]>) -> Verdict {
     let spec = MetricSpec::new("p50", "response time", Unit::Seconds, Better::Lower);
-    let pairs = ratios.iter().enumerate().map(|(block, ratio)| (block as u32, *ratio, 1.0)).collect();
-    let planned = ratios.len() as u32;
-    let (arm, baseline) = (("a", "a"), ("b", "b"));
-    Paired { spec: &spec, arm, baseline, pairs, blocks_planned: planned, by_width: false, floor, role: Role::Ordinary }
-        .compare()
-        .verdict
+    let of = Subject { spec: &spec, arm: "a", baseline: "b" };
+    let paired = |ratios: &[f64], role| {
+        let pairs = ratios.iter().enumerate().map(|(block, ratio)| (block as u32, *ratio, 1.0)).collect();
+        let (planned, ids) = (ratios.len() as u32, ("a", "b"));
+        let (missing, by_width, replica, margin, driver_limited) = (0, false, None, None, DriverLimited::default());
+        Paired { of, ids, pairs, missing, planned, by_width, replica, margin, driver_limited, role }
+    };
+    let replica = replica.map(|ratios| paired(ratios, Role::Replica).compare());
+    let mut comparison = Paired { replica: replica.as_ref(), ..paired(ratios, Role::Ordinary) }.compare();
+    settle_primary(vec![(&mut comparison, of)]);
+    comparison.verdict
 }
 
 #[test]
@@ -59,8 +65,8 @@ fn the_same_arm_twice_is_called_different_in_at_most_one_of_twenty() {
                 // A block's own level is in both values and cancels; each has its own noise, skewed by a slow tail.
                 let mut one =
                     || f64::exp(normal.sample(&mut rng) + if rng.random_bool(0.1) { noise * 3.0 } else { 0.0 });
-                let ratios = (0..n).map(|_| one() / one()).collect();
-                matches!(verdict_of(ratios, None), Verdict::Better | Verdict::Worse)
+                let ratios: Vec<f64> = (0..n).map(|_| one() / one()).collect();
+                matches!(verdict_of(&ratios, None), Verdict::Better | Verdict::Worse)
             })
             .count();
         assert!(claims <= 50 + 24, "n = {n}: {claims} of 1000");

@@ -1,6 +1,7 @@
 //! A set: the trials of one block and case whose arms take turns. All their guests are alive at once.
 
-use tare_model::trial::{Outcome, Phase, TrialRecord};
+use tare_model::flag;
+use tare_model::trial::{Flag, Outcome, Phase, TrialRecord};
 use tare_model::turns::TurnSpec;
 use tare_workload::{DriverSite, WorkSite};
 
@@ -31,11 +32,18 @@ pub fn run(bench: &Bench<'_>, tasks: &[Task<'_>], spec: TurnSpec) -> Vec<TrialRe
         first.trial.release(governed, &mut first.gathered);
     }
     let share = 1.0 / all.len() as f64;
+    let failed = attempted.as_ref().err().map(|(failed, _)| *failed);
     let outcomes = outcomes(attempted, tasks);
     let records = all.into_iter().zip(outcomes).zip(torn_down);
     records
-        .map(|((running, outcome), torn_down)| {
-            let record = running.record(outcome, torn_down);
+        .enumerate()
+        .map(|(member, ((running, outcome), torn_down))| {
+            let mut record = running.record(outcome, torn_down);
+            // That a block is lost says nothing about the arms that did not fail.
+            if failed.is_some_and(|failed| failed != member) {
+                let detail = format!("arm `{}` failed", failed.map_or("", |failed| arm_of(tasks, failed)));
+                record.flags.push(Flag { kind: flag::OTHER_ARM_FAILED.to_owned(), detail });
+            }
             // The time of the set is that of all its trials together.
             TrialRecord { wall_s: record.wall_s * share, load_s: record.load_s * share, ..record }
         })
@@ -48,12 +56,16 @@ fn outcomes(attempted: Result<Vec<Outcome>, (usize, Stop)>, tasks: &[Task<'_>]) 
         Ok(outcomes) => return outcomes.into_iter().map(Ok).collect(),
         Err(failure) => failure,
     };
-    let arm = tasks.get(failed).map_or("", |task| task.planned.arm.as_str());
+    let arm = arm_of(tasks, failed);
     let of = |member: usize| {
         let other = format!("arm `{arm}`, with which it took turns, failed: {reason}");
         Err(Stop { phase, reason: if member == failed { reason.clone() } else { other } })
     };
     (0..tasks.len()).map(of).collect()
+}
+
+fn arm_of<'a>(tasks: &[Task<'a>], member: usize) -> &'a str {
+    tasks.get(member).map_or("", |task| task.planned.arm.as_str())
 }
 
 /// All phases of all trials up to their figures.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use tare_model::findings::{
-    ArmObjective, ArmSteps, CaseFindings, Comparison, Distribution, Findings, MetricFindings, Verdict,
+    ArmGroups, ArmObjective, ArmSteps, CaseFindings, Comparison, Distribution, Findings, MetricFindings, Verdict,
 };
 use tare_model::metric::{Better, common};
 use tare_model::precision::WhyEnded;
@@ -412,6 +412,28 @@ fn tables(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<Table> {
     tables.flatten().collect()
 }
 
+/// That an estimate lies between two groups of blocks, and is the figure of none of them.
+pub(crate) fn in_groups(own: &ArmGroups, metric: &MetricFindings, arms: &Arms) -> String {
+    let group = |(blocks, value): &(Vec<u32>, f64)| {
+        let numbers: Vec<String> = blocks.iter().map(|block| (block + 1).to_string()).collect();
+        format!(
+            "near {} (block{} {})",
+            format::value(*value, &metric.spec.unit),
+            if blocks.len() == 1 { "" } else { "s" },
+            numbers.join(", ")
+        )
+    };
+    format!(
+        "{}: the blocks fall into two groups of {}, {} {} and {} {}. The estimate is of both together, and may be the figure of no block.",
+        arms.label(&own.arm),
+        metric.spec.label,
+        own.low.0.len(),
+        group(&own.low),
+        own.high.0.len(),
+        group(&own.high)
+    )
+}
+
 fn missing(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<String> {
     if findings.plan.study.published.is_some() {
         return case.not_measured.clone();
@@ -438,6 +460,7 @@ fn missing(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<String>
         let each = if labels.len() > 1 { " each" } else { "" };
         out.push(format!("{}: {n}{each}, too few for an interval.", labels.join("; ")));
     }
+    out.extend(case.groups.iter().map(|own| in_groups(own, metric, arms)));
     out.extend(case.not_measured.iter().cloned());
     if case.cpu.is_empty() {
         out.push("No CPU account: CPU for one unit of work is unknown.".to_owned());

@@ -1,6 +1,6 @@
 //! The figures of a case as tables: metrics, comparisons, percentiles, CPU; and start times over all cases.
 
-use tare_model::findings::{ArmCpu, CaseFindings, Distribution, Findings};
+use tare_model::findings::{ArmCpu, CaseFindings, Comparison, Distribution, Findings, Standing};
 use tare_model::metric::{Unit, common};
 
 use super::table::{Cell, Column, Table};
@@ -46,14 +46,16 @@ pub(super) fn comparisons(case: &CaseFindings, findings: &Findings, arms: &Arms)
     let published = findings.plan.study.published.is_some();
     let mut columns = vec![Column::text("Metric"), Column::text("Arm"), Column::numeric("Against baseline")];
     if !published {
-        columns.extend(["Detectable", "Noise floor"].map(Column::numeric));
+        columns.extend(["Blocks", "p", "Detectable", "Noise floor"].map(Column::numeric));
     }
     columns.extend(["Verdict", "In words"].map(Column::text));
     let caption = if published {
         "Each arm against the baseline, as published."
     } else {
-        "Comparisons with the baseline, paired within blocks. Detectable: smallest detectable difference (80 % power). \
-         Noise floor: difference between the two runs of the baseline."
+        "Comparisons with the baseline, paired within blocks. Detectable: the smallest difference that 80 of 100 such \
+         studies detect. p: probability of such a difference between equal arms, for the primary metric corrected for the \
+         number of primary comparisons. Noise floor: difference between the two runs of the baseline. A lead is a difference in a metric \
+         that the study does not ask about: confirm it in a study that does."
     };
     let mut table = Table::new(caption, columns);
     for metric in case.metrics.iter().filter(|metric| !exits::is_reason(metric)) {
@@ -65,7 +67,7 @@ pub(super) fn comparisons(case: &CaseFindings, findings: &Findings, arms: &Arms)
                 if c.ratio.n == 0 { Cell::none() } else { estimate_cell(format::ratio_parts(&c.ratio), c.ratio.n) },
             ];
             if !published {
-                row.extend([share(c.detectable), share(c.floor)]);
+                row.extend([of_planned(c), p_value(c), share(c.detectable), share(c.floor)]);
             }
             row.push(Cell::chip(words::verdict(c.verdict), words::verdict_class(c.verdict)));
             row.push(Cell::text(&c.sentence));
@@ -73,6 +75,20 @@ pub(super) fn comparisons(case: &CaseFindings, findings: &Findings, arms: &Arms)
         }
     }
     table.filled()
+}
+
+/// Blocks with a ratio, of those that were planned.
+fn of_planned(comparison: &Comparison) -> Cell {
+    Cell::text(format!("{} of {}", comparison.ratio.n, comparison.planned))
+}
+
+/// The p-value that the verdict rests on: corrected for their number where the comparison answers the study.
+fn p_value(comparison: &Comparison) -> Cell {
+    let p = match comparison.standing {
+        Standing::Primary { p_equal, .. } => p_equal,
+        Standing::Lead | Standing::Replica => comparison.p_equal,
+    };
+    p.map_or_else(Cell::none, |p| Cell::text(format::p_value(p)))
 }
 
 /// The percentiles of a distribution.

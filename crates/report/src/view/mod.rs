@@ -215,9 +215,11 @@ fn answer_view(answer: &Answer, findings: &Findings, arms: &Arms) -> AnswerView 
 
 /// For each arm that is neither the baseline nor its replica, how often which verdict fell.
 fn summary(findings: &Findings, arms: &Arms) -> Vec<String> {
-    const ORDER: [Verdict; 7] = [
+    const ORDER: [Verdict; 9] = [
         Verdict::Worse,
         Verdict::Better,
+        Verdict::Lead,
+        Verdict::Equivalent,
         Verdict::WithinFloor,
         Verdict::NoDifferenceSeen,
         Verdict::TooNoisy,
@@ -261,7 +263,9 @@ fn resolution(comparisons: &[&Comparison]) -> String {
     if let Some((least, most)) = of(Verdict::NoDifferenceSeen) {
         let range =
             if least == most { format!("{least} or more") } else { format!("{least} to {most} or more, by case") };
-        out.push_str(&format!(" Where no difference was detected, this study would detect {range} (80 % power)."));
+        out.push_str(&format!(
+            " Where no difference was detected, one of {range} is detected in 80 of 100 such studies."
+        ));
     }
     if let Some((least, most)) = of(Verdict::TooNoisy) {
         let range = if least == most {
@@ -270,8 +274,8 @@ fn resolution(comparisons: &[&Comparison]) -> String {
             format!("{least} or more in the quietest case and {most} or more in the noisiest")
         };
         out.push_str(&format!(
-            " Where it was too noisy to tell, this study would detect only {range} (80 % power): the host was too \
-             noisy for this number of blocks."
+            " Where it was too noisy to tell, only a difference of {range} is detected in 80 of 100 such studies: the host \
+             was too noisy for this number of blocks."
         ));
     }
     out
