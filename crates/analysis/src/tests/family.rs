@@ -57,7 +57,7 @@ impl Host {
 fn case(blocks: usize, noise: Noise, rng: &mut StdRng) -> Vec<Vec<f64>> {
     let mut host = Host { noise, drift: 0.0 };
     let mut orders = MirroredOrders::new(ARMS + 1, rng.random());
-    let mut values = vec![Vec::with_capacity(blocks); ARMS + 1];
+    let mut values = vec![Vec::new(); ARMS + 1];
     for _ in 0..blocks {
         for &arm in orders.draw() {
             values[arm].push(host.next(rng).exp());
