@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tare_model::cpu_target::CpuSearch;
 use tare_model::findings::{
     ArmCapacity, ArmEstimate, ArmObjective, ArmParts, ArmRequests, ArmResources, ArmSteps, CaseFindings, Comparison,
-    DriverLimited, MetricFindings, PrecisionLimits,
+    DriverLimited, MetricFindings, OverAll, PrecisionLimits, ReplacedBlock,
 };
 use tare_model::flag;
 use tare_model::kvm;
@@ -18,6 +18,7 @@ use tare_model::trial::TrialRecord;
 use crate::comparison::{Paired, Subject};
 use crate::distribution::{self, completed};
 use crate::run::Run;
+use crate::spare::Blocks;
 use crate::{
     account, capacity, cpu, density, estimate, groups, limits, marked, missing, objective, offered, parts, requests,
     resources, series, steps,
@@ -28,12 +29,27 @@ const NONE_HELD: &str = " (no number of guests held)";
 /// Most metrics that are named one by one where all are missing for that.
 const NAMED: usize = 3;
 
+/// Trials by arm, in order of blocks.
+type ByArm<'a> = BTreeMap<&'a str, Vec<&'a TrialRecord>>;
+
+fn by_arm<'a>(trials: impl Iterator<Item = &'a TrialRecord>) -> ByArm<'a> {
+    let mut found = ByArm::new();
+    for record in trials {
+        found.entry(record.planned.arm.as_str()).or_default().push(record);
+    }
+    found.values_mut().for_each(|records| records.sort_by_key(|record| record.planned.block));
+    found
+}
+
 /// The trials of one case by arm, in order of blocks.
 pub(crate) struct CaseTrials<'a> {
     plan: &'a Plan,
     case: &'a Case,
     redacted: bool,
-    by_arm: BTreeMap<&'a str, Vec<&'a TrialRecord>>,
+    by_arm: ByArm<'a>,
+    /// The same with the blocks that do not count.
+    all: ByArm<'a>,
+    replaced: Vec<ReplacedBlock>,
     /// The load that all trials have, where they do not look for it themselves.
     load: Option<f64>,
     /// The blocks that it took, where that followed from its intervals and is decided.
@@ -42,19 +58,40 @@ pub(crate) struct CaseTrials<'a> {
 
 impl<'a> CaseTrials<'a> {
     pub(crate) fn of(run: &Run<'a>, case: &'a Case) -> Self {
-        let mut by_arm: BTreeMap<&str, Vec<&TrialRecord>> = BTreeMap::new();
-        for record in run.trials.iter().filter(|record| record.planned.case == case.id) {
-            by_arm.entry(&record.planned.arm).or_default().push(record);
-        }
-        by_arm.values_mut().for_each(|records| records.sort_by_key(|record| record.planned.block));
+        let own = || run.trials.iter().filter(|record| record.planned.case == case.id);
+        let blocks = Blocks::of(run.plan, own());
+        let replaced =
+            if run.plan.study.spare_blocks > 0 { blocks.replaced(run.plan.study.blocks) } else { BTreeSet::new() };
+        let counts = |record: &&TrialRecord| !replaced.contains(&run.plan.study_block(&record.planned));
         let ended = run.facts.ended.iter().find(|ended| ended.case == case.id);
-        let (load, redacted) = (offered::fixed(run, case), run.environment.redacted);
-        Self { plan: run.plan, case, redacted, by_arm, load, ended }
+        let why =
+            |block: u32| blocks.why(block).map_or_else(String::new, |flag| format!("{}: {}", flag.kind, flag.detail));
+        Self {
+            plan: run.plan,
+            case,
+            redacted: run.environment.redacted,
+            by_arm: by_arm(own().filter(counts)),
+            all: by_arm(own()),
+            replaced: replaced.iter().map(|&block| ReplacedBlock { block, why: why(block) }).collect(),
+            load: offered::fixed(run, case),
+            ended,
+        }
     }
 
-    /// The blocks of the study that it took, or was to take: as many as an arm beside the baseline has.
+    /// The blocks of the study that count, or were to: as many as an arm beside the baseline has.
     fn blocks(&self) -> u32 {
-        self.ended.map_or(self.plan.study.blocks, |ended| ended.blocks)
+        self.ended.map_or(self.plan.study.blocks, |ended| ended.blocks.min(self.plan.study.blocks))
+    }
+
+    /// The ratios of the primary metric over all blocks, where some do not count.
+    fn over_all(&self, metrics: &[MetricFindings]) -> Vec<OverAll> {
+        let Some(primary) = metrics.iter().find(|metric| metric.spec.primary).filter(|_| !self.replaced.is_empty())
+        else {
+            return Vec::new();
+        };
+        let everything = Self { by_arm: self.all.clone(), all: BTreeMap::new(), replaced: Vec::new(), ..*self };
+        let ratio = |own: Comparison| OverAll { arm: own.arm, ratio: own.ratio };
+        everything.comparisons(&primary.spec).into_iter().map(ratio).collect()
     }
 
     fn arm(&self, id: &str) -> &[&'a TrialRecord] {
@@ -96,6 +133,8 @@ impl<'a> CaseTrials<'a> {
             id: self.case.id.clone(),
             label: self.case.label.clone(),
             blocks: self.ended.cloned(),
+            over_all: self.over_all(&metrics),
+            replaced: self.replaced.clone(),
             groups: groups::of_primary(&metrics),
             distributions: self.arms().flat_map(|(arm, trials)| distribution::of_arm(&arm.id, trials)).collect(),
             cpu: self.arms().filter_map(|(arm, trials)| cpu::of_arm(&arm.id, trials, self.case.busy_target)).collect(),

@@ -34,7 +34,8 @@ fn flag(kind: &str, detail: String) -> Option<Flag> {
     Some(Flag { kind: kind.to_owned(), detail })
 }
 
-fn steal(record: &TrialRecord) -> Option<Flag> {
+/// CPU time that the machine underneath took.
+pub(crate) fn steal(record: &TrialRecord) -> Option<Flag> {
     let cpu = record.cpu?;
     let share = cpu.steal_s / (cpu.window_s * f64::from(cpu.cpus));
     if !share.is_finite() || share <= STEAL_MAX {

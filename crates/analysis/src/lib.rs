@@ -41,6 +41,7 @@ mod score;
 mod sequential;
 mod series;
 mod sizing;
+mod spare;
 mod steady;
 mod steps;
 mod student;

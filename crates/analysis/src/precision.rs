@@ -15,17 +15,20 @@ use crate::estimate::RANK_BLOCKS_MIN;
 use crate::marked;
 use crate::missing;
 use crate::sequential;
+use crate::spare;
 
 /// Blocks in a row after which every interval has to be as narrow as asked: one that is narrow by chance does not end a case.
 pub(crate) const IN_A_ROW: u32 = 3;
 
-/// Whether a case has enough after so many whole blocks. Only widths decide, never an estimate or a verdict. `None` where the study
-/// asks for a fixed number.
+/// Whether a case has enough after so many whole blocks. Only widths decide, never an estimate or a verdict; with spare blocks, only what
+/// disturbed them. `None` where the study asks for a fixed number.
 ///
 /// Every arm that is compared counts, the baseline's replica included: differences are judged by its estimate. An arm without any ratio (it
 /// must not be compared, never completed, or has values of zero or below) does not count, for further blocks would not change that.
 pub fn judge(plan: &Plan, case: &str, blocks: u32, trials: &[TrialRecord]) -> Option<Judged> {
-    let rule = plan.study.precision?;
+    let Some(rule) = plan.study.precision else {
+        return spare::judge(plan, case, blocks, trials);
+    };
     let own = Case::of(plan, case, trials);
     let width = own.width(blocks);
     let in_a_row = blocks.saturating_sub(IN_A_ROW - 1)..=blocks;

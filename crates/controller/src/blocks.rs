@@ -1,4 +1,4 @@
-//! Which blocks of a case are still wanted, where their number follows from how narrow its intervals are.
+//! Which blocks of a case are still wanted, where their number follows from how narrow its intervals are or from what disturbed them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -34,7 +34,7 @@ impl Blocks {
     /// When the folder cannot be read.
     pub fn new(bench: &Bench<'_>, rule: BlockRule, folder: &Path) -> Result<Self, RecordError> {
         let mut blocks = Self { rule, trials: Vec::new(), ended: Vec::new(), begun: BTreeMap::new() };
-        if bench.plan.study.precision.is_some() {
+        if bench.plan.study.is_open_ended() {
             let folder = RunFolder::open(folder)?;
             blocks.ended.clone_from(&folder.facts().ended);
             folder.each_trial(|record| {
@@ -70,7 +70,7 @@ impl Blocks {
 
     /// Takes note of a trial that is recorded.
     pub fn add(&mut self, plan: &Plan, record: &TrialRecord) {
-        if plan.study.precision.is_some() {
+        if plan.study.is_open_ended() {
             self.trials.push(bare(record));
         }
     }
@@ -83,7 +83,7 @@ impl Blocks {
         let study = &bench.plan.study;
         for case in &study.cases {
             if self.ended.iter().all(|ended| ended.case != case.id) {
-                self.judge(bench, &case.id, study.blocks)?;
+                self.judge(bench, &case.id, study.most_blocks())?;
             }
         }
         Ok(())
@@ -120,7 +120,7 @@ fn bare(record: &TrialRecord) -> TrialRecord {
         outcome,
         metrics: record.metrics.clone(),
         parity: Vec::new(),
-        cpu: None,
+        cpu: record.cpu,
         window_ns: None,
         turns: None,
         samples: Vec::new(),

@@ -51,6 +51,7 @@ pub(crate) fn study(published: Published, arms: Vec<Arm>, cases: Vec<Case>) -> S
         name: format!("published-{}", published.report),
         question: published.title.clone(),
         blocks: 1,
+        spare_blocks: 0,
         precision: None,
         margin: None,
         seed: 0,

@@ -33,7 +33,7 @@ pub use sizing::{
     SizingFindings,
 };
 pub use turns::{Effort, PrecisionLimits, TurnFigure};
-pub use verdict::{ArmGroups, Comparison, DriverLimited, Standing, Verdict};
+pub use verdict::{ArmGroups, Comparison, DriverLimited, OverAll, ReplacedBlock, Standing, Verdict};
 
 /// Newest schema of `findings.json` that this tare reads.
 pub const FINDINGS_SCHEMA: u32 = 1;
@@ -130,6 +130,10 @@ pub struct CaseFindings {
     pub blocks: Option<CaseBlocks>,
     /// One entry a metric, primary first.
     pub metrics: Vec<MetricFindings>,
+    /// Blocks that spare ones replace.
+    pub replaced: Vec<ReplacedBlock>,
+    /// Where there are such, the ratios with them.
+    pub over_all: Vec<OverAll>,
     /// Arms whose blocks fall into two groups.
     pub groups: Vec<ArmGroups>,
     /// Latency distribution an arm, where the workload has operations.

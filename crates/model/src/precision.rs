@@ -1,9 +1,8 @@
-//! How many blocks a case takes where that follows from how narrow its intervals are.
+//! How many blocks a case takes where that follows from how narrow its intervals are, or from what disturbed them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::plan::{Plan, PlannedTrial};
-use crate::study::Precision;
 
 /// Why a case takes no further block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +14,10 @@ pub enum WhyEnded {
     AtMost,
     /// No arm has a ratio to the baseline, and further blocks would give none.
     NothingCompared,
+    /// As many blocks as planned were not disturbed from outside.
+    Undisturbed,
+    /// It took all spare blocks, and still has fewer undisturbed ones than planned.
+    SparesUsed,
 }
 
 /// The blocks that a case took.
@@ -34,8 +37,9 @@ impl CaseBlocks {
     /// Whether a plan allows that a case ends so.
     pub fn fits(&self, plan: &Plan) -> bool {
         let study = &plan.study;
-        let allowed = |rule: Precision| (rule.at_least.min(study.blocks)..=study.blocks).contains(&self.blocks);
-        study.precision.is_some_and(allowed) && study.cases.iter().any(|case| case.id == self.case)
+        let (least, most) = study.block_range();
+        let allowed = (least.min(most)..=most).contains(&self.blocks);
+        study.is_open_ended() && allowed && study.cases.iter().any(|case| case.id == self.case)
     }
 }
 

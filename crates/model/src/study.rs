@@ -27,6 +27,8 @@ pub struct Study {
     pub question: String,
     /// Blocks: each runs every arm of every case once. With `precision`, the most that a case takes.
     pub blocks: u32,
+    /// Further blocks that a case may take, to replace such as were disturbed from outside.
+    pub spare_blocks: u32,
     /// When a case has blocks enough; `None`: it takes all.
     pub precision: Option<Precision>,
     /// The relative difference in primary metrics up to which arms count as equivalent: 0.02 is 2 %.
@@ -57,6 +59,21 @@ pub struct Study {
 }
 
 impl Study {
+    /// The most blocks that a case may take.
+    pub const fn most_blocks(&self) -> u32 {
+        self.blocks.saturating_add(self.spare_blocks)
+    }
+
+    /// The fewest and the most blocks that a case may take.
+    pub fn block_range(&self) -> (u32, u32) {
+        (self.precision.map_or(self.blocks, |rule| rule.at_least), self.most_blocks())
+    }
+
+    /// Whether what is measured decides how many blocks a case takes.
+    pub fn is_open_ended(&self) -> bool {
+        self.precision.is_some() || self.spare_blocks > 0
+    }
+
     /// Whether some arm merges memory.
     pub fn merges(&self) -> bool {
         self.arms.iter().any(|arm| arm.host_memory.merging.is_some())

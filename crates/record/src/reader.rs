@@ -219,8 +219,8 @@ fn fits(plan: &Plan) -> Result<(), String> {
     if let Some(long) = names.chain([&study.name, &study.baseline]).find(|name| name.len() > LABEL_BYTES) {
         return Err(format!("has a name of {} bytes; the longest that a study may give has {LABEL_BYTES}", long.len()));
     }
-    if study.blocks as usize > plan.trials.len().max(1) {
-        return Err(format!("has {} blocks and {} trials", study.blocks, plan.trials.len()));
+    if study.most_blocks() as usize > plan.trials.len().max(1) {
+        return Err(format!("has {} blocks and {} trials", study.most_blocks(), plan.trials.len()));
     }
     let arms: BTreeSet<&str> = arms.map(|arm| arm.id.as_str()).collect();
     let cases: BTreeMap<&str, u32> = cases.map(|case| (case.id.as_str(), case.schedule.pairs())).collect();
@@ -228,7 +228,7 @@ fn fits(plan: &Plan) -> Result<(), String> {
         return Err(format!("has {pairs} pairs of {} arms in case {case}", arms.len()));
     }
     let stray = plan.trials.iter().enumerate().find(|(at, trial)| {
-        let within = cases.get(trial.case.as_str()).is_some_and(|pairs| trial.block / pairs < study.blocks);
+        let within = cases.get(trial.case.as_str()).is_some_and(|pairs| trial.block / pairs < study.most_blocks());
         trial.index as usize != *at || !within || !arms.contains(trial.arm.as_str())
     });
     match stray {

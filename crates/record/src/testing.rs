@@ -65,6 +65,7 @@ pub fn study(blocks: u32) -> Study {
             sample_interval: Span::from_millis(250),
         },
         scale: 1.0,
+        spare_blocks: 0,
         precision: None,
         margin: None,
         skip_unavailable: false,

@@ -115,6 +115,7 @@ pub(crate) fn study(root: &Cursor<'_>, catalog: &dyn Catalog) -> Option<Study> {
         name: file.name.or("").to_owned(),
         question: file.question.or("").to_owned(),
         blocks,
+        spare_blocks: spare_blocks(&file),
         precision,
         margin: file.margin.value,
         seed: file.seed.or(1),
@@ -211,6 +212,15 @@ fn blocks(file: &file::Study<'_>) -> (u32, Option<Precision>) {
     }
     let precision = least.zip(table.until.value).map(|(at_least, until)| Precision { at_least, until });
     (most.unwrap_or(1), precision)
+}
+
+/// Blocks that may replace disturbed ones.
+fn spare_blocks(file: &file::Study<'_>) -> u32 {
+    if file.spare_blocks.is_there() && matches!(file.blocks.value, Some(Or::Table(_))) {
+        let what = "goes with a fixed number of blocks, and `blocks` is a table: its cases run on until their intervals are narrow";
+        file.spare_blocks.wrong(what, "remove `spare-blocks`, or write `blocks = 12`");
+    }
+    file.spare_blocks.or(0)
 }
 
 /// Adds the second baseline, unless it was switched off.

@@ -51,6 +51,8 @@ table! {
         required blocks: Or<Whole<1, MOST_BLOCKS>, Blocks<'a>> = "12",
         /// The difference in a case's primary metric that is too small to matter, such as `"2%"`: an arm whose interval lies within it is called equivalent to the baseline, and the plan says how likely the study detects so much. Above 0 % and below 100 %.
         optional margin: Percent = r#""2%""#,
+        /// Blocks beyond `blocks` that a case may take to replace such as were disturbed from outside its arms: CPU taken by the machine underneath, other programs, another run. Only those causes decide, never a figure. The disturbed blocks stay in the report. Default 0. Not with a table of `blocks`.
+        optional spare_blocks: Whole<0, MOST_BLOCKS> = "3",
         /// Seed of the random order of cases and arms, and of random arrivals. By default each run draws one, and records it.
         optional seed: Seed = "1",
         /// Runs the baseline a second time in each case of each block, as an arm of its own, so that the report can say how large a difference mere noise makes. Default true.

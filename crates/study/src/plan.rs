@@ -124,10 +124,10 @@ pub struct PlanError {
 /// When the study does not fit on the host; all reasons at once.
 pub fn plan(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -> Result<Plan, PlanError> {
     let refused = |refusals| PlanError { study: study.name.clone(), refusals };
-    let trials = u64::from(study.blocks) * study.cases.len() as u64 * study.arms.len() as u64;
+    let trials = u64::from(study.most_blocks()) * study.cases.len() as u64 * study.arms.len() as u64;
     if trials > MAX_TRIALS {
         let (cases, arms) = (study.cases.len(), study.arms.len());
-        return Err(refused(vec![PlanRefusal::Trials { blocks: study.blocks, cases, arms }]));
+        return Err(refused(vec![PlanRefusal::Trials { blocks: study.most_blocks(), cases, arms }]));
     }
     let mut refusals = Vec::new();
     let asked = study;

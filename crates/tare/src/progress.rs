@@ -10,7 +10,6 @@ use tare_controller::{CpuSearchNow, Observer, ScaleUpNow, TryNow};
 use tare_model::capacity::ProbePurpose;
 use tare_model::plan::{Plan, PlannedTrial};
 use tare_model::precision::{Judged, WhyEnded};
-use tare_model::study::Precision;
 use tare_model::study::{CaseLoad, Study};
 use tare_model::text::brief;
 use tare_model::trial::{Outcome, Phase, TrialRecord};
@@ -42,8 +41,8 @@ struct State {
     trials: Vec<PlannedTrial>,
     /// Blocks that a case is likely to take, where their number follows from its intervals and that is known.
     likely: BTreeMap<String, u32>,
-    /// Whether the number of blocks follows from intervals.
-    by_precision: bool,
+    /// Whether what is measured decides how many blocks there are.
+    open_ended: bool,
     /// Whether some trials are scale-ups.
     scale_ups: bool,
     /// What trials and tries took beside their load, seconds.
@@ -172,13 +171,16 @@ fn set_label(trial: &PlannedTrial, arms: u32, blocks: u32) -> String {
 
 /// What a run is to do, and how long that takes: `least` at least, where its blocks follow from intervals.
 fn began(plan: &Plan, least: Option<String>, time: &str) -> String {
-    let (name, trials, blocks) = (&plan.study.name, plan.trials.len(), plan.study.blocks);
-    let blocks = format!("{blocks} {}", if blocks == 1 { "block" } else { "blocks" });
-    let Some((rule, least)) = plan.study.precision.zip(least) else {
+    let (name, trials, (fewest, most)) = (&plan.study.name, plan.trials.len(), plan.study.block_range());
+    let blocks = format!("{most} {}", if most == 1 { "block" } else { "blocks" });
+    let Some(least) = least else {
         return format!("{name}: {trials} trials in {blocks}, {time}");
     };
-    let until = written::percent(rule.until);
-    format!("{name}: at most {trials} trials in {} to {blocks} (until {until}), {least} to {time}", rule.at_least)
+    let why = plan.study.precision.map_or_else(
+        || format!("{} spare", plan.study.spare_blocks),
+        |rule| format!("until {}", written::percent(rule.until)),
+    );
+    format!("{name}: at most {trials} trials in {fewest} to {blocks} ({why}), {least} to {time}")
 }
 
 /// How narrow the intervals of a case are when it ends, which has so many blocks of its own for each of the study.
@@ -195,6 +197,12 @@ fn case_ended(case: &str, pairs: u32, judged: &Judged, why: WhyEnded) -> String 
         }
         WhyEnded::NothingCompared => {
             format!("{case}: ends after {blocks}, for no arm has a ratio to the baseline")
+        }
+        WhyEnded::Undisturbed => {
+            format!("{case}: ends after {blocks}: as many as planned were not disturbed from outside")
+        }
+        WhyEnded::SparesUsed => {
+            format!("{case}: ends after {blocks}, spare ones included: some are disturbed from outside all the same")
         }
     }
 }
@@ -264,7 +272,7 @@ fn tries_left(planned: Planned, number: u32) -> u32 {
 impl State {
     /// How the time that is shown is meant.
     fn about(&self) -> &'static str {
-        let is_most = self.scale_ups || (self.by_precision && self.likely.is_empty());
+        let is_most = self.scale_ups || (self.open_ended && self.likely.is_empty());
         if is_most { "at most about" } else { "about" }
     }
 
@@ -290,7 +298,7 @@ impl State {
     /// How far the run is after so many trials, where no bar shows it.
     fn how_far(&self, done: u64) -> String {
         let trials = format!("{} trials", self.to_run());
-        match self.ends_at.filter(|_| self.by_precision) {
+        match self.ends_at.filter(|_| self.open_ended) {
             Some(at) => {
                 let left = minutes(at.saturating_duration_since(Instant::now()));
                 format!("{done} of likely {trials}, {} {left} left", self.about())
@@ -350,17 +358,16 @@ impl Observer for Progress {
         let reckoned_s = plan.cost.around.ns as f64 / 1e9 / tries.max(1.0);
         let around_s = if adds_guests { AROUND_GUESS_S } else { reckoned_s.max(AROUND_GUESS_S) };
         let total = Duration::from_secs_f64(seconds_left(&planned, done as usize, around_s));
-        let first = |rule: Precision| {
-            plan.trials.iter().zip(&planned).filter(move |own| plan.study_block(own.0) < rule.at_least)
-        };
-        let least: Option<Vec<Planned>> = plan.study.precision.map(|rule| first(rule).map(|own| *own.1).collect());
+        let (least, _) = plan.study.block_range();
+        let first = || plan.trials.iter().zip(&planned).filter(|own| plan.study_block(own.0) < least);
+        let least: Option<Vec<Planned>> = plan.study.is_open_ended().then(|| first().map(|own| *own.1).collect());
         let (about, most) = {
             let mut state = self.state.borrow_mut();
             state.scale_ups = adds_guests;
-            state.by_precision = plan.study.precision.is_some();
+            state.open_ended = plan.study.is_open_ended();
             state.trials.clone_from(&plan.trials);
             state.planned = planned;
-            state.blocks = plan.study.blocks;
+            state.blocks = plan.study.most_blocks();
             state.pairs = plan.study.cases.iter().map(|case| (case.id.clone(), case.schedule.pairs())).collect();
             let of =
                 |step: &&[PlannedTrial]| step.iter().map(|_| (step[0].index, step.len() as u32)).collect::<Vec<_>>();
@@ -527,7 +534,7 @@ mod tests {
         let trial = |index, case: &str| PlannedTrial { index, block: index / 2, case: case.into(), arm: "a".into() };
         let trials: Vec<PlannedTrial> = (0..8).map(|n| trial(n, if n % 2 == 0 { "quiet" } else { "loud" })).collect();
         let once = Planned { each_s: 1.0, tries: 1, at_most: 1, spared: false };
-        let mut state = State { planned: vec![once; 8], trials, by_precision: true, ..State::default() };
+        let mut state = State { planned: vec![once; 8], trials, open_ended: true, ..State::default() };
         assert_eq!((state.to_run(), state.about()), (8, "at most about"));
         state.foresee("quiet", 2);
         state.foresee("loud", 3);

@@ -118,7 +118,7 @@ pub fn changed(mut loaded: LoadedStudy, arguments: &StudyArguments) -> Result<Lo
         if blocks == 0 {
             return Err(Failure::new("--blocks 0 would measure nothing", Exit::Usage));
         }
-        (loaded.study.blocks, loaded.study.precision) = (blocks, None);
+        (loaded.study.blocks, loaded.study.spare_blocks, loaded.study.precision) = (blocks, 0, None);
     }
     if let Some(seed) = arguments.seed {
         (loaded.study.seed, loaded.draws_seed) = (seed, false);

@@ -24,7 +24,7 @@ fn environment() -> Environment {
     testing::environment()
 }
 
-fn of(plan: &Plan, trials: &[TrialRecord]) -> Findings {
+pub(crate) fn of(plan: &Plan, trials: &[TrialRecord]) -> Findings {
     let facts = RunFacts {
         run_id: "r".to_owned(),
         tare_version: "0".to_owned(),

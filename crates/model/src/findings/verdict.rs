@@ -79,6 +79,24 @@ pub struct ArmGroups {
     pub high: (Vec<u32>, f64),
 }
 
+/// A block that does not count, because a spare one replaces it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReplacedBlock {
+    /// Block of the study, from 0.
+    pub block: u32,
+    /// What disturbed it from outside the arms.
+    pub why: String,
+}
+
+/// The ratio over all blocks, those that do not count included.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OverAll {
+    /// Arm id.
+    pub arm: String,
+    /// Of the primary metric, to the baseline.
+    pub ratio: Estimate,
+}
+
 /// What a comparison is to its study.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -193,8 +193,9 @@ fn setup(case: &CaseFindings, findings: &Findings) -> String {
 
 /// The blocks that a case took and why no more, where that followed from its intervals.
 pub(crate) fn blocks(case: &CaseFindings, findings: &Findings) -> Option<String> {
-    let (rule, ended) = (findings.plan.study.precision?, case.blocks.as_ref()?);
-    let (until, most) = (written::percent(rule.until), findings.plan.study.blocks);
+    let study = &findings.plan.study;
+    let ended = case.blocks.as_ref().filter(|ended| study.precision.is_some() || ended.blocks > study.blocks)?;
+    let (until, most) = (written::percent(study.precision.map_or(0.0, |rule| rule.until)), study.most_blocks());
     let reaches = |width| format!("the widest interval reaches {} from its estimate", format::relative(width));
     let widest = ended.width.map_or_else(|| "an interval is missing".to_owned(), reaches);
     let each = if findings.plan.pairs(&case.id) > 1 { " of each pair" } else { "" };
@@ -209,6 +210,13 @@ pub(crate) fn blocks(case: &CaseFindings, findings: &Findings) -> Option<String>
         WhyEnded::NothingCompared => {
             format!("{blocks}: no arm has a ratio to the baseline, so no further block was run")
         }
+        WhyEnded::Undisturbed => {
+            format!("{blocks}, of which the {} that were not disturbed from outside count", study.blocks)
+        }
+        WhyEnded::SparesUsed => format!(
+            "{blocks}, all spare ones included, of which {} count: those that were not disturbed from outside, and the first of the others",
+            study.blocks
+        ),
     })
 }
 
@@ -412,6 +420,20 @@ fn tables(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<Table> {
     tables.flatten().collect()
 }
 
+/// The blocks that spare ones replace, and what the answer would be with them.
+pub(crate) fn replaced(case: &CaseFindings, arms: &Arms) -> Option<String> {
+    let blocks: Vec<String> = case.replaced.iter().map(|own| format!("{} ({})", own.block + 1, own.why)).collect();
+    let with: Vec<String> =
+        case.over_all.iter().map(|own| format!("{} {}", arms.label(&own.arm), format::ratio(&own.ratio))).collect();
+    (!blocks.is_empty()).then(|| {
+        format!(
+            "Disturbed from outside and replaced by spare blocks: {}. With them the ratios to the baseline would be: {}.",
+            blocks.join("; "),
+            with.join("; ")
+        )
+    })
+}
+
 /// That an estimate lies between two groups of blocks, and is the figure of none of them.
 pub(crate) fn in_groups(own: &ArmGroups, metric: &MetricFindings, arms: &Arms) -> String {
     let group = |(blocks, value): &(Vec<u32>, f64)| {
@@ -460,6 +482,7 @@ fn missing(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<String>
         let each = if labels.len() > 1 { " each" } else { "" };
         out.push(format!("{}: {n}{each}, too few for an interval.", labels.join("; ")));
     }
+    out.extend(replaced(case, arms));
     out.extend(case.groups.iter().map(|own| in_groups(own, metric, arms)));
     out.extend(case.not_measured.iter().cloned());
     if case.cpu.is_empty() {

@@ -69,7 +69,7 @@ pub(super) fn cost(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -> Co
         let trials = alone.map(|arm| trial(study, case, arm, catalog));
         trials.chain(sets.iter().map(|members| set(study, case, members, catalog))).fold(Taken::default(), Taken::plus)
     };
-    let blocks = u64::from(study.blocks);
+    let blocks = u64::from(study.most_blocks());
     let Taken { measuring, around, samples, others } =
         study.cases.iter().map(each).fold(Taken::default(), Taken::plus).times(blocks);
     let of_case = |case: &Case| study.arms.len() as u64 + u64::from(case.schedule.pairs()) - 1;

@@ -42,7 +42,7 @@ fn summary(plan: &Plan, host: &HostFacts) -> String {
     let (study, cost) = (&plan.study, &plan.cost);
     let mut text = String::new();
     line(&mut text, &format!("{}: {}", study.name, study.question));
-    let at_most = if study.precision.is_some() { "at most " } else { "" };
+    let at_most = if study.is_open_ended() { "at most " } else { "" };
     let counts = format!(
         "{} = {} x {} x {}",
         plan.trials.len(),
@@ -126,14 +126,15 @@ fn turns(spec: &TurnSpec, steady_state: Span) -> String {
 /// Trials of the baseline beside one for each block and case: every pair has its own.
 fn again(plan: &Plan) -> String {
     let study = &plan.study;
-    let more: u32 = study.cases.iter().map(|case| case.schedule.pairs() - 1).sum::<u32>() * study.blocks;
+    let more: u32 = study.cases.iter().map(|case| case.schedule.pairs() - 1).sum::<u32>() * study.most_blocks();
     if more == 0 { String::new() } else { format!(" + {more} of the baseline, one for each further pair") }
 }
 
 /// How often every arm of a case runs.
 fn blocks(study: &Study) -> String {
-    let most = counted(study.blocks as usize, "block");
-    study.precision.map_or_else(|| most.clone(), |rule| format!("{} to {most}", rule.at_least))
+    let (least, most) = study.block_range();
+    let most_words = counted(most as usize, "block");
+    if least == most { most_words } else { format!("{least} to {most_words}") }
 }
 
 /// When a case has blocks enough, where that follows from its intervals.
@@ -142,19 +143,23 @@ fn precision(study: &Study) -> Vec<String> {
         let until = written::percent(rule.until);
         format!("{} of each case, until no interval reaches further than {until} from its estimate", blocks(study))
     };
-    study.precision.map(sentence).into_iter().collect()
+    let spare = || {
+        format!("{} of each case: {} spare, for such as are disturbed from outside", blocks(study), study.spare_blocks)
+    };
+    let spare = (study.spare_blocks > 0).then(spare);
+    study.precision.map(sentence).into_iter().chain(spare).collect()
 }
 
 fn duration(plan: &Plan) -> Vec<String> {
     let (measuring, around) = (plan.cost.measuring, plan.cost.around);
     let whole = Span { ns: measuring.ns.saturating_add(around.ns) };
-    let total = match plan.study.precision {
-        Some(rule) => {
-            let share = f64::from(rule.at_least) / f64::from(plan.study.blocks.max(1));
-            let (least, most) = (time(Span { ns: (whole.ns as f64 * share) as u64 }), time(whole));
-            format!("{least} to {most} for {}; of the most", blocks(&plan.study))
-        }
-        None => time(whole),
+    let (least, most) = plan.study.block_range();
+    let total = if plan.study.is_open_ended() {
+        let share = f64::from(least) / f64::from(most.max(1));
+        let (least, most) = (time(Span { ns: (whole.ns as f64 * share) as u64 }), time(whole));
+        format!("{least} to {most} for {}; of the most", blocks(&plan.study))
+    } else {
+        time(whole)
     };
     let parts = format!("{total}: {} measuring, {} around it", time(measuring), time(around));
     let searching = capacity::measuring_at_most(&plan.study)
