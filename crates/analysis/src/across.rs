@@ -37,7 +37,7 @@ fn metric(plan: &Plan, trials: &[TrialRecord], spec: &MetricSpec) -> MetricFindi
     });
     let arms = arms.collect();
     let Some(baseline) = study.arms.iter().find(|arm| arm.id == study.baseline) else {
-        return MetricFindings { spec: spec.clone(), arms, comparisons: Vec::new() };
+        return MetricFindings { spec: spec.clone(), arms, comparisons: Vec::new(), incomplete: Vec::new() };
     };
     let compare = |arm: &Arm, floor: Option<f64>| -> Comparison {
         let (own, beside) = (by_block(plan, of(arm), of(baseline)), by_block(plan, of(baseline), of(arm)));
@@ -58,7 +58,7 @@ fn metric(plan: &Plan, trials: &[TrialRecord], spec: &MetricSpec) -> MetricFindi
     let replica = others().find(|arm| arm.replica_of.as_deref() == Some(&baseline.id));
     let floor = replica.and_then(|arm| floor_of(&compare(arm, None).ratio));
     let comparisons = others().filter(|_| !of(baseline).is_empty()).map(|arm| compare(arm, floor)).collect();
-    MetricFindings { spec: spec.clone(), arms, comparisons }
+    MetricFindings { spec: spec.clone(), arms, comparisons, incomplete: Vec::new() }
 }
 
 /// Finite values of the completed trials of an arm, by case and block of the case: in one order, which sums of floating point depend on.

@@ -19,6 +19,7 @@ mod findings;
 mod fit;
 mod flags;
 mod grouped;
+mod incomplete;
 mod limits;
 mod located;
 mod marked;

@@ -255,7 +255,7 @@ fn an_instance_that_falls_silent_has_failed_at_what_was_under_way_and_at_what_be
     assert_eq!(result.errors, [(CUT_OFF.to_owned(), 3)]);
     assert!(well.operations.iter().map(|kind| kind.good).sum::<u64>() > 100, "{well:?}");
     // All six have waited for longer than the others' operations last.
-    assert!(result.response.max >= 5 * SECOND, "{}", result.response.max);
+    assert!(result.response.given_up >= 6 && result.response.waited_ns >= 30 * SECOND, "{:?}", result.response);
 }
 
 #[test]
