@@ -423,4 +423,17 @@ mod tests {
         assert_eq!(driven.measurement.counts["server errors: accept: no memory"], 5);
         assert!(server_errors(&report(11), 1000, &mut driven).unwrap().contains("11 errors"));
     }
+
+    #[test]
+    fn a_percentile_among_what_was_lost_is_a_finding_and_not_too_few_exchanges() {
+        let driven = yields(result(9_700, 0, 300, 0), VerdictOn::P99);
+        assert_eq!(driven.invalid, None, "3 % of datagrams may be lost");
+        let measured = &driven.measurement;
+        assert!(!measured.metrics.contains_key("response_time_p99_s"), "the 9,900th of 10,000 was lost");
+        let left_out = measured.incomplete["response_time_p99_s"];
+        assert_eq!((left_out.missing, left_out.completed_only), (0.03, Some(0.001)));
+        assert_eq!(measured.metrics["response_time_p50_s"], 0.001);
+        let few = yields(result(900, 0, 0, 0), VerdictOn::P99);
+        assert!(few.invalid.is_some_and(|why| why.starts_with("900 exchanges are too few")));
+    }
 }
