@@ -34,7 +34,7 @@ pub(crate) fn of_arm(
         arm: arm.to_owned(),
         trials: done.len() as u32,
         counts: counts(done.iter().map(|(_, m)| *m)),
-        lateness: if offered_per_s.is_some() { distribution::quantiles(&late) } else { Vec::new() },
+        lateness: if offered_per_s.is_some() { distribution::quantiles(&late).0 } else { Vec::new() },
         offered_per_s,
         achieved_per_s: estimate::of_values(&rates),
         facts: first

@@ -37,7 +37,7 @@ fn metric(plan: &Plan, trials: &[TrialRecord], spec: &MetricSpec) -> MetricFindi
     });
     let arms = arms.collect();
     let Some(baseline) = study.arms.iter().find(|arm| arm.id == study.baseline) else {
-        return MetricFindings { spec: spec.clone(), arms, comparisons: Vec::new() };
+        return MetricFindings { spec: spec.clone(), arms, comparisons: Vec::new(), incomplete: Vec::new() };
     };
     let base = of(&baseline.id);
     let compare = |arm: &Arm, replica: Option<&Comparison>| -> Comparison {
@@ -62,7 +62,7 @@ fn metric(plan: &Plan, trials: &[TrialRecord], spec: &MetricSpec) -> MetricFindi
     let replica = others().find(|arm| arm.replica_of.as_deref() == Some(&study.baseline));
     let replica = replica.map(|arm| compare(arm, None));
     let comparisons = others().filter(|_| !base.values.is_empty()).map(|arm| compare(arm, replica.as_ref())).collect();
-    MetricFindings { spec: spec.clone(), arms, comparisons }
+    MetricFindings { spec: spec.clone(), arms, comparisons, incomplete: Vec::new() }
 }
 
 /// A metric of an arm's guests, by block of the study.

@@ -20,8 +20,8 @@ use crate::distribution::{self, completed};
 use crate::run::Run;
 use crate::spare::Blocks;
 use crate::{
-    account, capacity, cpu, density, estimate, groups, limits, marked, missing, objective, offered, parts, requests,
-    resources, series, steps,
+    account, capacity, cpu, density, estimate, groups, incomplete, limits, marked, missing, objective, offered, parts,
+    requests, resources, series, steps,
 };
 
 /// Why metrics of a scale-up are missing whose first number of guests already did not hold.
@@ -283,6 +283,8 @@ impl<'a> CaseTrials<'a> {
             " (busy loops in the measured guest use CPU, too)"
         } else if spec.id == common::IDLE_MEMORY {
             " (no control group counts it)"
+        } else if without.iter().any(|arm| incomplete::of_arm(&arm.id, self.arm(&arm.id), spec).is_some()) {
+            " (not reached: too many operations did not complete)"
         } else if spec.unit == Unit::Seconds {
             " (too few operations)"
         } else {
@@ -304,7 +306,8 @@ impl<'a> CaseTrials<'a> {
                 // In pairs the baseline runs in the blocks of all others.
                 let times = if arm.id == self.plan.study.baseline { self.case.schedule.pairs() } else { 1 };
                 let planned = self.blocks().saturating_mul(times).max(trials.len() as u32);
-                judged.push(objective::judge((&arm.id, &arm.label), spec, objective, &values, planned));
+                let beyond = incomplete::of_arm(&arm.id, trials, spec).map_or(0, |one| one.not_reached.len());
+                judged.push(objective::judge((&arm.id, &arm.label), spec, objective, &values, (planned, beyond)));
             }
         }
         judged
@@ -323,7 +326,8 @@ impl<'a> CaseTrials<'a> {
             let estimate = estimate::of_values(&values)?;
             Some(ArmEstimate { arm: arm.id.clone(), estimate, blocks })
         });
-        MetricFindings { spec: spec.clone(), arms: arms.collect(), comparisons: self.comparisons(spec) }
+        let incomplete = self.arms().filter_map(|(arm, trials)| incomplete::of_arm(&arm.id, trials, spec)).collect();
+        MetricFindings { spec: spec.clone(), arms: arms.collect(), comparisons: self.comparisons(spec), incomplete }
     }
 
     fn comparisons(&self, spec: &MetricSpec) -> Vec<Comparison> {

@@ -4,15 +4,13 @@ use std::collections::BTreeMap;
 
 use tare_model::Histogram;
 use tare_model::findings::{Distribution, Estimate};
-use tare_model::histogram;
-use tare_model::trial::{Measurement, Outcome, TrialRecord};
+use tare_model::histogram::{self, BEYOND, Percentile};
+use tare_model::trial::{Incomplete, Measurement, Outcome, TrialRecord};
 
 use crate::estimate;
 
 /// Percentiles that are reported.
 pub(crate) const QUANTILES: [f64; 6] = [0.50, 0.90, 0.95, 0.99, 0.999, 0.9999];
-/// Operations that must lie beyond a percentile for it to be reported.
-pub(crate) const BEYOND_MIN: f64 = 10.0;
 /// Points of a distribution's curve at most.
 pub(crate) const CURVE_POINTS_MAX: usize = 300;
 
@@ -41,41 +39,63 @@ pub(crate) fn of_arm(arm: &str, trials: &[&TrialRecord]) -> Vec<Distribution> {
 }
 
 fn distribution(arm: &str, name: &str, blocks: &[&Histogram]) -> Option<Distribution> {
-    let operations: u64 = blocks.iter().map(|block| block.count()).sum();
     let mixture = Mixture::of(blocks)?;
-    let (arm, name) = (arm.to_owned(), name.to_owned());
-    Some(Distribution { arm, name, operations, quantiles: quantiles(blocks), ccdf: thinned(&mixture.ccdf()) })
+    let sum = |of: fn(&Histogram) -> u64| blocks.iter().map(|block| of(block)).sum::<u64>();
+    let (quantiles, incomplete) = quantiles(blocks);
+    Some(Distribution {
+        arm: arm.to_owned(),
+        name: name.to_owned(),
+        operations: sum(Histogram::operations),
+        not_completed: sum(Histogram::not_completed),
+        quantiles,
+        incomplete,
+        ccdf: thinned(&mixture.ccdf()),
+    })
 }
 
-/// The percentiles that `blocks` support, seconds.
-pub(crate) fn quantiles(blocks: &[&Histogram]) -> Vec<(f64, Estimate)> {
-    let Some(mixture) = Mixture::of(blocks) else { return Vec::new() };
-    let operations: u64 = blocks.iter().map(|block| block.count()).sum();
-    let supported = QUANTILES.iter().filter(|q| supports(operations, **q));
-    supported.map(|&q| (q, quantile(q, &mixture, blocks))).collect()
+/// Percentiles, seconds, and those in which operations are missing that did not complete.
+type Quantiles = (Vec<(f64, Estimate)>, Vec<(f64, Incomplete)>);
+
+/// The percentiles that `blocks` support, seconds, over all operations that were due; and those that this moves, or that are no number for it.
+pub(crate) fn quantiles(blocks: &[&Histogram]) -> Quantiles {
+    let completed: Vec<Histogram> = blocks.iter().map(|block| block.completed()).collect();
+    let (Some(mixture), Some(done)) = (Mixture::of(blocks), Mixture::of(&completed.iter().collect::<Vec<_>>())) else {
+        return Quantiles::default();
+    };
+    let operations: u64 = blocks.iter().map(|block| block.operations()).sum();
+    let (mut estimates, mut incomplete) = Quantiles::default();
+    for q in QUANTILES.into_iter().filter(|q| supports(operations, *q)) {
+        let (all, alone) = (mixture.quantile(q), done.quantile(q));
+        if all != alone {
+            let completed_only = alone.map(|ns| ns * SECONDS);
+            incomplete.push((q, Incomplete { missing: mixture.missing, completed_only }));
+        }
+        estimates.extend(all.map(|ns| (q, quantile(q, ns * SECONDS, blocks))));
+    }
+    (estimates, incomplete)
 }
 
 fn supports(operations: u64, q: f64) -> bool {
-    operations as f64 * (1.0 - q) >= BEYOND_MIN * (1.0 - 1e-9)
+    operations as f64 * (1.0 - q) >= BEYOND * (1.0 - 1e-9)
 }
 
 /// The mixture's quantile, seconds, with the interval of the blocks' own quantiles.
-fn quantile(q: f64, mixture: &Mixture, blocks: &[&Histogram]) -> Estimate {
-    let value = mixture.quantile(q) * SECONDS;
-    let own: Option<Vec<f64>> = blocks
-        .iter()
-        .map(|block| if supports(block.count(), q) { block.quantile(q).map(|ns| ns * SECONDS) } else { None })
-        .collect();
+fn quantile(q: f64, value: f64, blocks: &[&Histogram]) -> Estimate {
+    let own: Vec<Percentile> = blocks.iter().map(|block| block.percentile(q)).collect();
+    let values: Option<Vec<f64>> = own.iter().map(|one| one.value().map(|ns| ns * SECONDS)).collect();
     let n = blocks.len() as u32;
-    match own.and_then(|own| estimate::of_values(&own)) {
+    match values.and_then(|own| estimate::of_values(&own)) {
         Some(e) => {
             let method = format!("blocks merged with equal weight; interval of the blocks' own: {}", e.method);
             Estimate { value, low: e.low, high: e.high, level: e.level, n, method }
         }
         None => {
-            let method = format!(
-                "blocks merged with equal weight; no interval: a block has fewer than {BEYOND_MIN} operations beyond it"
-            );
+            let why = if own.contains(&Percentile::NotReached) {
+                "a block did not reach it, for too many operations did not complete".to_owned()
+            } else {
+                format!("a block has fewer than {BEYOND} operations beyond it")
+            };
+            let method = format!("blocks merged with equal weight; no interval: {why}");
             Estimate { value, low: None, high: None, level: 1.0 - estimate::ALPHA, n, method }
         }
     }
@@ -86,45 +106,47 @@ fn quantile(q: f64, mixture: &Mixture, blocks: &[&Histogram]) -> Estimate {
 struct Mixture {
     /// Lowest value of a bin: its highest value and its share of all.
     bins: BTreeMap<u64, (u64, f64)>,
+    /// Share of the operations that did not complete: longer than all others.
+    missing: f64,
     min: u64,
     max: u64,
 }
 
 impl Mixture {
-    /// `None` when nothing was recorded.
+    /// `None` when nothing completed.
     fn of(blocks: &[&Histogram]) -> Option<Self> {
         let blocks: Vec<_> = blocks.iter().filter(|block| !block.is_empty()).collect();
         let mut bins: BTreeMap<u64, (u64, f64)> = BTreeMap::new();
         for block in &blocks {
-            let weight = 1.0 / (block.count() as f64 * blocks.len() as f64);
+            let weight = 1.0 / (block.operations() as f64 * blocks.len() as f64);
             for bin in &block.bins {
                 let known = bins.entry(bin.low).or_insert((bin.high, 0.0));
                 *known = (known.0.max(bin.high), known.1 + bin.count as f64 * weight);
             }
         }
-        let min = blocks.iter().map(|block| block.min).min()?;
-        let max = blocks.iter().map(|block| block.max).max()?;
-        Some(Self { bins, min, max })
+        let done = || blocks.iter().filter(|block| !block.bins.is_empty());
+        let (min, max) = (done().map(|block| block.min).min()?, done().map(|block| block.max).max()?);
+        let missing = blocks.iter().map(|block| block.missing()).sum::<f64>() / blocks.len() as f64;
+        Some(Self { bins, missing, min, max })
     }
 
-    /// The smallest bin such that a share of at least `q` lies in it or below, by its middle; nanoseconds.
-    fn quantile(&self, q: f64) -> f64 {
+    /// The smallest bin such that a share of at least `q` of all operations lies in it or below, by its middle; nanoseconds. `None` where that
+    /// share did not complete.
+    fn quantile(&self, q: f64) -> Option<f64> {
         let mut seen = 0.0;
-        for (low, (high, share)) in &self.bins {
+        self.bins.iter().find_map(|(low, (high, share))| {
             seen += share;
             // Shares are sums of fractions: a hair of rounding must not move the quantile by a bin.
-            if seen >= q * (1.0 - 1e-12) {
-                return f64::midpoint(*low as f64, *high as f64).clamp(self.min as f64, self.max as f64);
-            }
-        }
-        self.max as f64
+            let middle = f64::midpoint(*low as f64, *high as f64);
+            (seen >= q * (1.0 - 1e-12)).then(|| middle.clamp(self.min as f64, self.max as f64))
+        })
     }
 
     /// (seconds, share of operations that took longer), falling; ends at the last bin with operations beyond it.
     fn ccdf(&self) -> Vec<(f64, f64)> {
         let mut points = Vec::with_capacity(self.bins.len() + 1);
         // From the largest down, so that the smallest shares are the most exact.
-        let mut beyond = 0.0;
+        let mut beyond = self.missing;
         for (high, share) in self.bins.values().rev() {
             if beyond > 0.0 {
                 points.push((*high as f64 * SECONDS, beyond));
@@ -174,7 +196,7 @@ mod tests {
             sum += u128::from(value);
         }
         let bins: Vec<_> = bins.into_iter().map(|(low, count)| Bin { low, high: low, count }).collect();
-        Histogram { min: bins[0].low, max: bins[bins.len() - 1].low, bins, sum }
+        Histogram { min: bins[0].low, max: bins[bins.len() - 1].low, bins, sum, ..Histogram::default() }
     }
 
     #[test]
@@ -224,5 +246,26 @@ mod tests {
         }
         let names: Vec<_> = of_arm("native", &[&record]).into_iter().map(|d| d.name).collect();
         assert_eq!(names, ["response", "service"]);
+    }
+
+    #[test]
+    fn what_did_not_complete_is_beyond_the_end_of_the_curve() {
+        let whole = of(1..=1000);
+        let gone = Histogram { failed: 15, given_up: 5, ..of(1..=980) };
+        let found = distribution("a", "response", &[&gone, &whole]).unwrap();
+        assert_eq!((found.operations, found.not_completed), (2000, 20));
+        // Half of the weight has 2 % missing: 1 % of all.
+        let end = found.ccdf[found.ccdf.len() - 1];
+        assert!((end.1 - 0.01).abs() < 1e-12, "the curve ends at the share that completed: {end:?}");
+        let at = |q: f64| found.quantiles.iter().find(|(own, _)| *own == q).map(|(_, e)| e.clone());
+        assert!((at(0.99).unwrap().value - 1000e-9).abs() < 1e-15, "the longest that completed");
+        assert!(at(0.99).unwrap().low.is_none() && at(0.99).unwrap().method.contains("did not reach it"));
+        let (q, beside) = found.incomplete[found.incomplete.len() - 1];
+        assert!(q == 0.99 && beside.completed_only.unwrap() < 1000e-9);
+        let alone = distribution("a", "response", &[&gone]).unwrap();
+        let reached: Vec<f64> = alone.quantiles.iter().map(|(q, _)| *q).collect();
+        assert_eq!(reached, [0.5, 0.9, 0.95], "the 99th percentile is among those that did not complete");
+        let (q, beside) = alone.incomplete[alone.incomplete.len() - 1];
+        assert_eq!((q, beside.missing), (0.99, 0.02));
     }
 }

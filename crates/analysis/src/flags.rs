@@ -52,8 +52,10 @@ fn lost_samples(record: &TrialRecord, sample_interval: Span) -> Option<Flag> {
 }
 
 fn not_steady(record: &TrialRecord) -> Option<Flag> {
-    let what = steady::unsteady(&series::rate_in_window(record))?;
-    flag("not-steady", format!("the driver's rate {what}"))
+    let rate = steady::unsteady(&series::rate_in_window(record)).map(|what| format!("the driver's rate {what}"));
+    // An open loop, and users who think, hold the rate whatever the server does.
+    let response = || steady::unsteady(&series::response_in_window(record));
+    flag("not-steady", rate.or_else(|| Some(format!("the response time {}", response()?)))?)
 }
 
 /// CPUs that were held busy to a share on average, and drifted through it.
@@ -104,7 +106,8 @@ fn dropped(record: &TrialRecord) -> Vec<Flag> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tare_model::sample::Source;
+    use tare_model::metric::common;
+    use tare_model::sample::{Sample, Source};
     use tare_model::trial::Outcome;
     use tare_record::testing;
 
@@ -145,6 +148,28 @@ mod tests {
     }
 
     #[test]
+    fn a_response_time_that_drifts_at_a_rate_that_is_held_is_not_steady() {
+        let plan = testing::plan(1);
+        let flags = |grows: f64| {
+            let mut record = testing::trial(&plan, 0);
+            let (start, end) = record.window_ns.unwrap();
+            let busy = |sample: &Sample| {
+                let along = sample.at_ns.saturating_sub(start) as f64 / (end - start) as f64;
+                let value = sample.value * 1e-3 * (1.0 + grows * along);
+                Sample { series: common::RESPONSE_SUM.to_owned(), value, ..sample.clone() }
+            };
+            let client = record.samples.iter().filter(|sample| sample.source == Source::Client);
+            let sums: Vec<Sample> = client.map(busy).collect();
+            record.samples.extend(sums);
+            of_trial(&record, plan.study.lab.sample_interval)
+        };
+        assert_eq!(flags(0.03), [], "3 % is within what is allowed");
+        let drifted = flags(0.5);
+        assert_eq!(drifted[0].kind, "not-steady");
+        assert!(drifted[0].detail.starts_with("the response time drifted by +"), "{}", drifted[0].detail);
+    }
+
+    #[test]
     fn a_trial_in_turns_is_judged_turn_by_turn() {
         let plan = testing::turns_plan(1);
         let kinds = |change: fn(&mut tare_model::turns::TurnsDone)| -> Vec<String> {
@@ -158,6 +183,11 @@ mod tests {
         assert!(kinds(|_| {}).is_empty());
         let slower = kinds(|done| done.counts.iter_mut().skip(250).for_each(|count| count.operations /= 2));
         assert_eq!(slower, ["not-steady"]);
+        let longer = kinds(|done| {
+            done.counts.iter_mut().for_each(|count| count.response_ns = count.operations * 1_000_000);
+            done.counts.iter_mut().skip(250).for_each(|count| count.response_ns *= 2);
+        });
+        assert_eq!(longer, ["not-steady"], "the rate is held, and what is done takes twice as long");
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod fit;
 mod flags;
 mod grouped;
 mod groups;
+mod incomplete;
 mod limits;
 mod located;
 mod marked;

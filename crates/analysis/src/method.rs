@@ -1,6 +1,7 @@
 //! How the figures were made, in paragraphs, with the constants in force.
 
 use tare_model::findings::{CaseFindings, ConsolidationFindings, SizingFindings};
+use tare_model::histogram::BEYOND;
 use tare_model::plan::Plan;
 use tare_model::published::Published;
 use tare_model::study::Precision;
@@ -10,7 +11,6 @@ use tare_model::written::percent;
 use crate::capacity;
 use crate::comparison::NOISY_MIN;
 use crate::density;
-use crate::distribution::BEYOND_MIN;
 use crate::estimate::{ALPHA, POWER, RANK_BLOCKS_MIN};
 use crate::flags::{GAP_INTERVALS_MAX, STEAL_MAX};
 use crate::precision::IN_A_ROW;
@@ -80,7 +80,10 @@ fn measured(plan: &Plan, comparisons: usize, cases: &[CaseFindings]) -> Vec<Stri
             "Percentiles of a distribution come from histograms merged over blocks, each block with equal weight (bins \
              at most 0.1 % wide); their intervals come from the percentiles of the single blocks and may miss the \
              merged value. Percentiles among the metrics are estimates over the blocks' own. A percentile is given \
-             where at least {BEYOND_MIN:.0} operations lie beyond it."
+             where at least {BEYOND:.0} operations lie beyond it. Operations that were due and did not complete (failed, lost, timed out, \
+             unfinished) count as longer than all that did: a percentile that lies among them was not reached and is no number. Where the \
+             completed operations alone have another one, that is given beside it. Means are of completed operations, and of time-outs for as \
+             long as they were waited for."
         ),
         format!(
             "Trials are flagged, and stay in: steal above {:.0} % of the SUT's CPU time; a pause between samples above \

@@ -6,13 +6,14 @@ use tare_model::study::QosObjective;
 
 use crate::words;
 
-/// Judges one objective on the (block, value) of an arm. A block without a figure has not met it.
+/// Judges one objective on the (block, value) of an arm. A block without a figure has not met it. `planned`: blocks, and those in which a
+/// percentile was not reached.
 pub(crate) fn judge(
     (arm, label): (&str, &str),
     spec: &MetricSpec,
     objective: &QosObjective,
     values: &[(u32, f64)],
-    planned: u32,
+    (planned, not_reached): (u32, usize),
 ) -> ArmObjective {
     let bound = objective.bound;
     let meets = |value: f64| match spec.better {
@@ -34,9 +35,10 @@ pub(crate) fn judge(
         (Some(only), _) => format!("; value {}", words::value(only, &spec.unit)),
         _ => String::new(),
     };
-    let missing = (planned as usize).saturating_sub(blocks.len());
+    let beyond = if not_reached > 0 { format!("; not reached in {not_reached}") } else { String::new() };
+    let missing = (planned as usize).saturating_sub(blocks.len() + not_reached);
     let without = if missing > 0 { format!("; {missing} without a figure") } else { String::new() };
-    let sentence = format!("{label}: objective {asked}: met in {met} of {planned} blocks{range}{without}");
+    let sentence = format!("{label}: objective {asked}: met in {met} of {planned} blocks{range}{beyond}{without}");
     ArmObjective { arm: arm.to_owned(), spec: spec.clone(), bound, blocks, planned, sentence }
 }
 
@@ -51,16 +53,16 @@ mod tests {
         let rate = MetricSpec::new("rate", "transactions", Unit::OperationsPerSecond, Better::Higher);
         let of = |metric: &str, bound: f64| QosObjective { metric: metric.to_owned(), bound };
         let values = [(0, 0.8e-3), (1, 1.0e-3), (2, 1.2e-3)];
-        let judged = judge(("c", "container"), &time, &of("p99", 1e-3), &values, 4);
+        let judged = judge(("c", "container"), &time, &of("p99", 1e-3), &values, (5, 1));
         assert_eq!(judged.blocks.iter().map(|b| b.2).collect::<Vec<_>>(), [true, true, false]);
         assert_eq!(
             judged.sentence,
-            "container: objective response time, p99 at most 1.00 ms: met in 2 of 4 blocks; \
-             values from 800 us to 1.20 ms; 1 without a figure"
+            "container: objective response time, p99 at most 1.00 ms: met in 2 of 5 blocks; \
+             values from 800 us to 1.20 ms; not reached in 1; 1 without a figure"
         );
-        let judged = judge(("c", "container"), &rate, &of("rate", 1e3), &[(0, 999.0), (1, 1000.0)], 2);
+        let judged = judge(("c", "container"), &rate, &of("rate", 1e3), &[(0, 999.0), (1, 1000.0)], (2, 0));
         assert_eq!(judged.blocks.iter().map(|b| b.2).collect::<Vec<_>>(), [false, true]);
-        let none = judge(("c", "container"), &rate, &of("rate", 1e3), &[], 2);
+        let none = judge(("c", "container"), &rate, &of("rate", 1e3), &[], (2, 0));
         assert!(none.sentence.ends_with("met in 0 of 2 blocks; 2 without a figure"), "{}", none.sentence);
     }
 }

@@ -6,7 +6,7 @@ use tare_model::metric::{Better, MetricSpec};
 use tare_model::study::Case;
 use tare_model::trial::{Measurement, RequestType, TrialRecord};
 
-use crate::distribution::{BEYOND_MIN, completed};
+use crate::distribution::completed;
 use crate::offered;
 
 /// The percentile that is reported of each type.
@@ -76,12 +76,11 @@ fn table_of(types: &[RequestType], head: RequestTable) -> RequestTable {
 /// One row. `waited`: response time of all requests of the iteration, seconds.
 fn row(own: &RequestType, waited: f64) -> RequestRow {
     let each = |sum: f64| if own.requests > 0 { sum / own.requests as f64 } else { 0.0 };
-    let enough = own.times.count() as f64 * (1.0 - QUANTILE) >= BEYOND_MIN * (1.0 - 1e-9);
     RequestRow {
         weighted_byte_rate: if waited > 0.0 { own.bytes as f64 / waited } else { 0.0 },
         response_s: each(own.response_s),
         bytes_per_request: each(own.bytes as f64),
-        p99_s: own.times.quantile(QUANTILE).filter(|_| enough).map(|ns| ns * 1e-9),
+        p99_s: own.times.percentile(QUANTILE).value().map(|ns| ns * 1e-9),
         counts: RequestType { times: Histogram::default(), ..own.clone() },
     }
 }

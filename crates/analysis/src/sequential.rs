@@ -48,7 +48,7 @@ pub(crate) fn foreseen(values: &[f64], reach: f64, most: u32) -> u32 {
 }
 
 /// Autocorrelation of neighbours, -1 to 1; 0 where all values are the same.
-fn autocorrelation(values: &[f64]) -> f64 {
+pub(crate) fn autocorrelation(values: &[f64]) -> f64 {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
     let products: f64 = values.iter().zip(values.iter().skip(1)).map(|(a, b)| (a - mean) * (b - mean)).sum();

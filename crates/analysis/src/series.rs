@@ -52,6 +52,19 @@ pub(crate) fn rate_in_window(record: &TrialRecord) -> Vec<(f64, f64)> {
     rate.unwrap_or_default().into_iter().filter(inside).map(in_seconds).collect()
 }
 
+/// The mean response time of what ended in each interval of the measured window, of an arm in turns in each turn: (seconds of the host's clock,
+/// seconds). Empty where the driver does not time single operations.
+pub(crate) fn response_in_window(record: &TrialRecord) -> Vec<(f64, f64)> {
+    if let Some(taken) = &record.turns {
+        return turns::responses(taken).into_iter().map(in_seconds).collect();
+    }
+    let Some((start, end)) = record.window_ns else { return Vec::new() };
+    let rates: BTreeMap<u64, f64> = points(&record.samples, &Source::Client, common::OPERATIONS).into_iter().collect();
+    let sums = points(&record.samples, &Source::Client, common::RESPONSE_SUM).into_iter();
+    let mean = |(at, sum): (u64, f64)| rates.get(&at).filter(|rate| **rate > 0.0).map(|rate| (at, sum / rate));
+    sums.filter(|(at, _)| *at > start && *at <= end).filter_map(mean).map(in_seconds).collect()
+}
+
 /// The longest pause between two looks at the host that touches the window, seconds.
 pub(crate) fn longest_gap_s(record: &TrialRecord) -> Option<f64> {
     let (start, end) = record.window_ns?;

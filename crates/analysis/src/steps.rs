@@ -57,7 +57,7 @@ fn whole(measurement: &Measurement) -> Option<&Histogram> {
 fn operations(measurement: &Measurement) -> Option<f64> {
     let counted = measurement.counts.get(count::OPERATIONS).copied().filter(|n| *n > 0);
     let closed = measurement.histograms.get(histogram::SERVICE) == measurement.histograms.get(histogram::RESPONSE);
-    let timed = whole(measurement).map(Histogram::count).filter(|n| *n > 0);
+    let timed = whole(measurement).map(|times| times.count() + times.given_up).filter(|n| *n > 0);
     counted.filter(|_| !closed).or(timed).or(counted).map(|n| n as f64)
 }
 
@@ -78,7 +78,7 @@ fn step(head: &Step, timed: &[(&Measurement, f64)]) -> Option<StepFindings> {
     let seconds: Vec<f64> = times.iter().map(|(times, n)| times.sum as f64 * SECONDS / n).collect();
     let often: f64 = times.iter().map(|(times, n)| times.count() as f64 / n).sum();
     let blocks: Vec<&Histogram> = times.iter().map(|(times, _)| times).filter(|times| !times.is_empty()).collect();
-    let supported = distribution::quantiles(&blocks).into_iter();
+    let supported = distribution::quantiles(&blocks).0.into_iter();
     Some(StepFindings {
         name: head.name.clone(),
         within: head.within,
@@ -97,7 +97,13 @@ mod tests {
 
     fn times(us: u64, count: u64) -> Histogram {
         let ns = us * 1000;
-        Histogram { bins: vec![Bin { low: ns, high: ns, count }], min: ns, max: ns, sum: u128::from(ns * count) }
+        Histogram {
+            bins: vec![Bin { low: ns, high: ns, count }],
+            min: ns,
+            max: ns,
+            sum: u128::from(ns * count),
+            ..Histogram::default()
+        }
     }
 
     /// 1,000 orders of 10 ms: one login of 2 ms in four of five, three browses of 1.5 ms, and prices outside.

@@ -50,6 +50,16 @@ pub(crate) fn rates(taken: &TrialTurns) -> (&'static str, Vec<(u64, f64)>) {
     (series, turns.filter_map(rate).collect())
 }
 
+/// The mean response time in each measured turn in which something was done: (nanoseconds of the host's clock, seconds).
+pub(crate) fn responses(taken: &TrialTurns) -> Vec<(u64, f64)> {
+    let turns = taken.windows().into_iter().zip(&taken.done.counts);
+    let mean = |((_, end), count): ((u64, u64), &TurnCount)| {
+        let (sum, operations) = parts(count, TurnFigure::MeanResponse);
+        (operations > 0.0 && sum > 0.0).then(|| (end, sum / operations))
+    };
+    turns.filter_map(mean).collect()
+}
+
 /// How arms took turns, and why not all together where they took them in pairs; nothing where none did.
 pub(crate) fn method(plan: &Plan) -> Vec<String> {
     let in_turns = plan.study.cases.iter().any(|case| case.schedule.turns().is_some()).then(|| {

@@ -27,19 +27,23 @@ pub(crate) fn run<O: Operation>(mut operation: O, worker: &Worker<'_>, think_ns:
             Ok(done) => {
                 if done == Done::Answered {
                     answered += 1;
-                    worker.meter.set_operations(answered);
+                    worker.meter.answered(took);
                 }
                 if worker.timeline.counts(pace.began, stage) {
-                    tally.operations += u64::from(done == Done::Answered);
-                    tally.lost += u64::from(done == Done::Lost);
-                    // Of a lost one it is censored: it took longer than was waited for.
-                    tally.response.record(took);
+                    if done == Done::Answered {
+                        tally.operations += 1;
+                        tally.response.record(took);
+                    } else {
+                        tally.lost += 1;
+                        tally.given_up(took);
+                    }
                     operation.counts();
                     pace.count(took);
                 }
             }
             Err(failure) => {
-                if !goes_on(failure, worker, &mut tally, (pace.started, took)) {
+                let due = worker.timeline.counts(pace.began, stage);
+                if !goes_on(failure, worker, &mut tally, (pace.started, took, due)) {
                     break;
                 }
             }
@@ -165,12 +169,52 @@ impl<'a> Pace<'a> {
 
 /// Counts a failed operation by reason; whether another may be tried, after a pause.
 #[cold]
-fn goes_on(failure: Failure, worker: &Worker<'_>, tally: &mut Tally, (started, took): (u64, u64)) -> bool {
+fn goes_on(failure: Failure, worker: &Worker<'_>, tally: &mut Tally, (started, took, due): (u64, u64, bool)) -> bool {
     let cut = worker.control.cut.load(Ordering::Relaxed);
     if cut && worker.timeline.measures(started) {
-        // Censored: nobody knows how long it would have taken.
-        tally.response.record(took);
+        // Nobody knows how long it would have taken.
+        tally.given_up(took);
+    } else if due && !cut {
+        tally.failed();
     }
     tally.error(if cut { CUT_OFF.to_owned() } else { failure.reason });
     !failure.fatal && !cut && sleep_until(now_ns() + PAUSE_NS, &worker.control.stop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::{Control, Meter};
+    use crate::timeline::Timeline;
+    use tare_model::Span;
+    use tare_model::load::Phases;
+
+    /// Takes 1 ms; every tenth fails, and every tenth is lost.
+    struct Failing(u64);
+
+    impl Operation for Failing {
+        fn perform(&mut self) -> Result<Done, Failure> {
+            self.0 += 1;
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            match self.0 % 10 {
+                0 => Ok(Done::Lost),
+                5 => Err(Failure::passing("refused")),
+                _ => Ok(Done::Answered),
+            }
+        }
+    }
+
+    #[test]
+    fn what_fails_or_is_lost_is_longer_than_all_that_was_answered() {
+        let timeline = Timeline::new(now_ns() + 10_000_000, &Phases::measuring(Span::from_millis(150)));
+        let (control, meter) = (Control::default(), Meter::default());
+        let (index, of, record, delay_ns) = (0, 1, true, 0);
+        let worker = Worker { index, of, timeline, control: &control, meter: &meter, record, shared: None, delay_ns };
+        let tally = run(Failing(0), &worker, 0);
+        let response = tally.response.into_histogram();
+        assert_eq!((response.count(), response.given_up), (tally.operations, tally.lost));
+        assert!(response.failed > 2 && response.failed <= tally.errors["refused"], "{response:?}");
+        assert!(response.waited_ns >= tally.lost * 1_000_000);
+        assert!(response.quantile(0.5).is_some() && response.quantile(0.9).is_none(), "a fifth did not complete");
+    }
 }

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use tare_model::drive::DriveInterval;
+
 use crate::clock::now_ns;
 use crate::sys;
 
@@ -56,13 +58,19 @@ impl Control {
 #[repr(align(128))]
 pub(crate) struct Meter {
     operations: AtomicU64,
+    response_ns: AtomicU64,
     bytes: AtomicU64,
 }
 
 impl Meter {
+    /// One more operation was answered, which took so many nanoseconds.
     #[inline]
-    pub fn set_operations(&self, n: u64) {
-        self.operations.store(n, Ordering::Relaxed);
+    pub fn answered(&self, took: u64) {
+        // The thread is the only one that writes, so that a plain addition is enough.
+        let add =
+            |count: &AtomicU64, n: u64| count.store(count.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+        add(&self.operations, 1);
+        add(&self.response_ns, took);
     }
 
     #[inline]
@@ -70,8 +78,15 @@ impl Meter {
         self.bytes.store(n, Ordering::Relaxed);
     }
 
-    pub fn read(&self) -> (u64, u64) {
-        (self.operations.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed))
+    /// What was counted so far, as an interval that ends at a moment.
+    pub fn read(&self, end_ns: u64) -> DriveInterval {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        DriveInterval {
+            end_ns,
+            operations: of(&self.operations),
+            bytes: of(&self.bytes),
+            response_ns: of(&self.response_ns),
+        }
     }
 }
 

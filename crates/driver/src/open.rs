@@ -88,15 +88,17 @@ pub(crate) fn run<O: Operation>(mut operation: O, worker: &Worker<'_>, shared: &
         match outcome {
             Ok(Done::Answered) => {
                 ended += 1;
-                worker.meter.set_operations(ended);
                 // In turns what was due in a turn may be answered after it.
                 let counts = if timeline.takes_turns() { due } else { stage == Stage::Steady };
                 if counts {
                     tally.operations += 1;
                     operation.counts();
                 }
+                let (waited, served) = (timeline.waited(intended, sent), served(&operation, sent, now, rested));
+                let took = waited + served;
+                worker.meter.answered(took);
                 if due {
-                    let took = answered(&operation, (timeline.waited(intended, sent), sent, now), rested, &mut tally);
+                    tally.answered_after(waited, served);
                     turns.iter_mut().for_each(|turns| turns.open(intended, took, (sent, now), rested));
                 }
             }
@@ -104,7 +106,7 @@ pub(crate) fn run<O: Operation>(mut operation: O, worker: &Worker<'_>, shared: &
                 lost(due, timeline.waited(intended, sent) + (now - sent).saturating_sub(rested), &mut tally);
             }
             Err(failure) => {
-                if !goes_on(failure, intended, worker, &mut tally) {
+                if !goes_on(failure, (intended, due), worker, &mut tally) {
                     give_up(None, &mut hand, worker, shared, &mut tally);
                     break;
                 }
@@ -143,44 +145,45 @@ fn begin((intended, due): (u64, bool), now: u64, worker: &Worker<'_>, tracker: &
     Some(now)
 }
 
-/// Records how long an arrival that was due in the window waited, when it was sent and when it was answered, and for how much of that it
-/// stood still for the turns of others; returns its response time.
+/// How long the service of an operation took that was sent and answered at these moments, and that stood still for so much of that for the
+/// turns of others.
 #[inline]
-fn answered<O: Operation>(operation: &O, (waited, sent, now): (u64, u64, u64), rested: u64, tally: &mut Tally) -> u64 {
+fn served<O: Operation>(operation: &O, sent: u64, now: u64, rested: u64) -> u64 {
     // Never before it was sent: what is not timed was spent after that.
-    let service = now.saturating_sub(operation.untimed_ns() + rested).saturating_sub(sent);
-    tally.answered_after(waited, service);
-    waited + service
+    now.saturating_sub(operation.untimed_ns() + rested).saturating_sub(sent)
 }
 
 /// Counts a failed operation by reason, or as unfinished where the run was cut; whether the connection goes on.
 #[cold]
-fn goes_on(failure: Failure, intended: u64, worker: &Worker<'_>, tally: &mut Tally) -> bool {
+fn goes_on(failure: Failure, (intended, due): (u64, bool), worker: &Worker<'_>, tally: &mut Tally) -> bool {
     let cut = worker.control.cut.load(Ordering::Relaxed);
     if cut {
         unfinished(intended, worker, tally);
     } else {
         tally.error(failure.reason);
+        if due {
+            tally.failed();
+        }
     }
     !(failure.fatal || cut)
 }
 
-/// Counts an exchange without an answer. Its response time is censored: it took longer than was waited for.
+/// Counts an exchange without an answer: it took longer than was waited for.
 #[cold]
 fn lost(due: bool, waited: u64, tally: &mut Tally) {
     if due {
         tally.lost += 1;
-        tally.response.record(waited);
+        tally.given_up(waited);
     }
 }
 
-/// Counts an arrival that was due in the window and got no answer. Its response time is censored at the moment
-/// until which a run waits at most, which is the same for every connection however early its own broke.
+/// Counts an arrival that was due in the window and got no answer. It took longer than until the moment to
+/// which a run waits at most, which is the same for every connection however early its own broke.
 fn unfinished(intended: u64, worker: &Worker<'_>, tally: &mut Tally) {
     if worker.timeline.measures(intended) {
         tally.unfinished += 1;
         let timeline = &worker.timeline;
-        tally.response.record(timeline.waited(intended, timeline.load_end).saturating_add(GRACE_NS));
+        tally.given_up(timeline.waited(intended, timeline.load_end).saturating_add(GRACE_NS));
     }
 }
 
@@ -229,6 +232,39 @@ mod tests {
         let mut began = Vec::new();
         let tally = run(Slow(&mut began), &worker, &shared);
         (began, tally)
+    }
+
+    /// Answers at once; every fiftieth fails, and every hundredth is lost.
+    struct Failing(u64);
+
+    impl Operation for Failing {
+        fn perform(&mut self) -> Result<Done, Failure> {
+            self.0 += 1;
+            match self.0 % 100 {
+                0 => Ok(Done::Lost),
+                50 => Err(Failure::passing("refused".to_owned())),
+                _ => Ok(Done::Answered),
+            }
+        }
+    }
+
+    #[test]
+    fn what_fails_or_is_lost_is_longer_than_all_that_was_answered() {
+        let phases = Phases::measuring(Span::from_millis(100));
+        let timeline = Timeline::new(now_ns() + 20_000_000, &phases);
+        let schedule = Schedule::new(10_000.0, Arrivals::Uniform, &phases, timeline.start, 1);
+        let backlog = Backlog::new(&timeline, timeline.load_end + GRACE_NS);
+        let shared = Shared { dealer: Dealer::new(schedule, 1), backlog };
+        let (control, meter) = (Control::default(), Meter::default());
+        let (index, of, record, delay_ns) = (0, 1, true, 0);
+        let worker = Worker { index, of, timeline, control: &control, meter: &meter, record, shared: None, delay_ns };
+        let tally = run(Failing(0), &worker, &shared);
+        let seen = meter.read(0);
+        let (response, service) = (tally.response.into_histogram(), tally.service.into_histogram());
+        assert_eq!((response.count(), response.failed, response.given_up), (980, 10, 10));
+        assert_eq!((service.count(), service.not_completed()), (980, 20));
+        assert!(response.quantile(0.98).is_some() && response.quantile(0.981).is_none(), "2 % did not complete");
+        assert_eq!((seen.operations, u128::from(seen.response_ns)), (980, response.sum), "its mean over time is known");
     }
 
     fn two_arms(warm_up: Span) -> [Turns; 2] {

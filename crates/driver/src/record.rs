@@ -16,6 +16,8 @@ pub(crate) struct Recorder {
     sum: u128,
     /// Sum not yet carried into `sum`: adding 64 bits is cheaper an entry, and 2^64 ns is 584 years.
     sum_low: u64,
+    /// What did not complete, without values.
+    gone: Histogram,
 }
 
 /// Where durations go.
@@ -47,8 +49,31 @@ impl Recorder {
         Self::of(Bins::Shared(Arc::clone(times)))
     }
 
-    const fn of(bins: Bins) -> Self {
-        Self { bins, min: u64::MAX, max: 0, sum: 0, sum_low: 0 }
+    fn of(bins: Bins) -> Self {
+        Self { bins, min: u64::MAX, max: 0, sum: 0, sum_low: 0, gone: Histogram::default() }
+    }
+
+    /// An operation that was due failed.
+    #[cold]
+    pub fn failed(&mut self) {
+        match &self.bins {
+            Bins::Off => {}
+            Bins::Own(_) => self.gone.failed += 1,
+            Bins::Shared(times) => times.failed(),
+        }
+    }
+
+    /// An operation that was due was given up after so many nanoseconds.
+    #[cold]
+    pub fn given_up(&mut self, waited_ns: u64) {
+        match &self.bins {
+            Bins::Off => {}
+            Bins::Own(_) => {
+                self.gone.given_up += 1;
+                self.gone.waited_ns = self.gone.waited_ns.saturating_add(waited_ns);
+            }
+            Bins::Shared(times) => times.given_up(waited_ns),
+        }
     }
 
     #[cold]
@@ -79,7 +104,7 @@ impl Recorder {
     pub fn into_histogram(self) -> Histogram {
         let Bins::Own(bins) = self.bins else { return Histogram::default() };
         if bins.is_empty() {
-            return Histogram::default();
+            return self.gone;
         }
         let recorded = bins
             .iter_recorded()
@@ -89,7 +114,8 @@ impl Recorder {
                 count: step.count_at_value(),
             })
             .collect();
-        Histogram { bins: recorded, min: self.min, max: self.max, sum: self.sum + u128::from(self.sum_low) }
+        let sum = self.sum + u128::from(self.sum_low);
+        Histogram { bins: recorded, min: self.min, max: self.max, sum, ..self.gone }
     }
 }
 
@@ -139,6 +165,8 @@ mod tests {
     fn switched_off_it_holds_nothing() {
         let mut recorder = Recorder::new(false);
         recorder.record(5);
+        recorder.failed();
+        recorder.given_up(5);
         assert!(recorder.into_histogram().is_empty());
     }
 }

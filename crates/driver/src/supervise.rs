@@ -45,7 +45,7 @@ impl Watch<'_> {
         let never = AtomicBool::new(false);
         let mut intervals = Vec::new();
         let mut tracker = Tracker::new(self.course.timeline.clone());
-        let mut seen = (0, 0);
+        let mut seen = DriveInterval::default();
         let mut interval_end = self.course.timeline.start.saturating_add(self.interval_ns);
         let mut cancelled = false;
         loop {
@@ -56,10 +56,10 @@ impl Watch<'_> {
             }
             let over = self.control.alive.load(Ordering::Acquire) == 0;
             if now >= interval_end || over {
-                let sum = self.sum();
-                let interval = DriveInterval { end_ns: now, operations: sum.0 - seen.0, bytes: sum.1 - seen.1 };
+                let sum = self.sum(now);
+                let interval = sum.since(seen);
                 // What ends with the last thread may be shorter than an interval, but is never left out.
-                if now >= interval_end || sum != seen {
+                if now >= interval_end || (interval.operations, interval.bytes) != (0, 0) {
                     (self.course.progress)(interval);
                     intervals.push(interval);
                 }
@@ -99,9 +99,10 @@ impl Watch<'_> {
         self.breakers.iter().for_each(Breaker::cut);
     }
 
-    fn sum(&self) -> (u64, u64) {
-        let (operations, bytes) =
-            self.meters.iter().map(Meter::read).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-        (operations, bytes + operations * self.operation_bytes)
+    fn sum(&self, now: u64) -> DriveInterval {
+        let mut sum = DriveInterval { end_ns: now, ..DriveInterval::default() };
+        self.meters.iter().for_each(|meter| sum.add(meter.read(now)));
+        sum.bytes += sum.operations * self.operation_bytes;
+        sum
     }
 }

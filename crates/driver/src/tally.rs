@@ -99,6 +99,21 @@ impl Tally {
         self.lateness.record(waited);
     }
 
+    /// An operation that was due in the window was given up after so many nanoseconds.
+    #[cold]
+    pub fn given_up(&mut self, waited_ns: u64) {
+        self.response.given_up(waited_ns);
+        self.service.failed();
+    }
+
+    /// An operation that was due in the window failed.
+    #[cold]
+    pub fn failed(&mut self) {
+        self.response.failed();
+        self.service.failed();
+    }
+
+    /// Counts a failure by its reason.
     #[cold]
     pub fn error(&mut self, reason: String) {
         *self.errors.entry(reason).or_insert(0) += 1;

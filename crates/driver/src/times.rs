@@ -23,6 +23,9 @@ pub(crate) struct Times {
     max: AtomicU64,
     /// 2^64 ns are 584 years, of all threads together.
     sum: AtomicU64,
+    failed: AtomicU64,
+    given_up: AtomicU64,
+    waited_ns: AtomicU64,
 }
 
 const fn index(value: u64) -> usize {
@@ -50,7 +53,23 @@ impl Times {
             min: AtomicU64::new(u64::MAX),
             max: AtomicU64::new(0),
             sum: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+            given_up: AtomicU64::new(0),
+            waited_ns: AtomicU64::new(0),
         }
+    }
+
+    /// An operation that was due failed.
+    #[cold]
+    pub fn failed(&self) {
+        self.failed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// An operation that was due was given up after so many nanoseconds.
+    #[cold]
+    pub fn given_up(&self, waited_ns: u64) {
+        self.given_up.fetch_add(1, Ordering::Relaxed);
+        self.waited_ns.fetch_add(waited_ns, Ordering::Relaxed);
     }
 
     /// Records one duration in nanoseconds.
@@ -75,11 +94,13 @@ impl Times {
             (count > 0).then_some(Bin { low, high, count })
         };
         let bins: Vec<Bin> = self.counts.iter().enumerate().filter_map(bin).collect();
-        if bins.is_empty() {
-            return Histogram::default();
-        }
         let read = |value: &AtomicU64| value.load(Ordering::Relaxed);
-        Histogram { bins, min: read(&self.min), max: read(&self.max), sum: u128::from(read(&self.sum)) }
+        let (failed, given_up, waited_ns) = (read(&self.failed), read(&self.given_up), read(&self.waited_ns));
+        let gone = Histogram { failed, given_up, waited_ns, ..Histogram::default() };
+        if bins.is_empty() {
+            return gone;
+        }
+        Histogram { bins, min: read(&self.min), max: read(&self.max), sum: u128::from(read(&self.sum)), ..gone }
     }
 }
 
@@ -87,6 +108,7 @@ impl Times {
 mod tests {
     use super::*;
     use crate::record::Recorder;
+    use std::sync::Arc;
 
     #[test]
     fn what_threads_record_together_is_what_one_would_have_recorded_alone() {
@@ -98,9 +120,16 @@ mod tests {
                 scope.spawn(move || values.iter().skip(thread).step_by(4).for_each(|&v| times.record(v)));
             }
         });
-        let mut alone = Recorder::new(true);
+        let times = Arc::new(times);
+        let (mut alone, mut shared) = (Recorder::new(true), Recorder::shared(&times));
         values.iter().for_each(|&v| alone.record(v));
-        assert_eq!(times.histogram(), alone.into_histogram());
+        for recorder in [&mut alone, &mut shared] {
+            recorder.failed();
+            recorder.given_up(7);
+        }
+        let (together, alone) = (times.histogram(), alone.into_histogram());
+        assert_eq!((together.failed, together.given_up, together.waited_ns), (1, 1, 7));
+        assert_eq!(together, alone);
         assert!(Times::new().histogram().is_empty());
     }
 

@@ -204,7 +204,7 @@ impl DriveSpec {
 }
 
 /// Work done in one interval of a driver's run, over all connections.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct DriveInterval {
     /// End of the interval.
     pub end_ns: u64,
@@ -212,6 +212,28 @@ pub struct DriveInterval {
     pub operations: u64,
     /// Bytes carried in it (both ways together).
     pub bytes: u64,
+    /// Sum of the response times of the operations that ended in it, nanoseconds; 0 where nobody knows.
+    pub response_ns: u64,
+}
+
+impl DriveInterval {
+    /// Adds what was done in another one.
+    pub const fn add(&mut self, other: Self) {
+        self.operations += other.operations;
+        self.bytes += other.bytes;
+        self.response_ns = self.response_ns.wrapping_add(other.response_ns);
+    }
+
+    /// What was done since an earlier reading of the same counters.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Self {
+        Self {
+            end_ns: self.end_ns,
+            operations: self.operations.saturating_sub(earlier.operations),
+            bytes: self.bytes.saturating_sub(earlier.bytes),
+            response_ns: self.response_ns.wrapping_sub(earlier.response_ns),
+        }
+    }
 }
 
 /// What busy loops do, over and over. What one iteration is stays the same on every machine, so that iterations
@@ -295,13 +317,11 @@ pub struct DriveResult {
     /// Open loop: arrivals due in the window that had not ended when the driver gave them up, some seconds
     /// after the last phase.
     pub unfinished: u64,
-    /// Response time from the intended start, nanoseconds. What was not answered is in it too, censored: a
-    /// lost exchange with the time it was waited for, an unfinished one with the time until the driver gave up.
-    /// Their true time is longer, so a quantile that falls among them is a lower bound, and never flattered
-    /// by leaving them out. Operations that failed at once are not in it; they are counted in `errors`.
+    /// Response time from the intended start, nanoseconds. Operations that were due in the window and did not complete are in it without
+    /// a value, longer than all that did: those that failed, and those that were given up (lost, unfinished) with the time they were waited
+    /// for.
     pub response: Histogram,
-    /// Service time from the actual start, nanoseconds (equals response in a closed loop; in an open loop of
-    /// answered operations only).
+    /// Service time from the actual start, nanoseconds (equals response in a closed loop).
     pub service: Histogram,
     /// Open loop: actual minus intended start, nanoseconds.
     pub lateness: Histogram,

@@ -17,6 +17,7 @@ use crate::sample::CpuAccount;
 use crate::trial::Flag;
 
 mod consolidation;
+mod distribution;
 pub mod section;
 mod serving;
 mod sizing;
@@ -27,6 +28,7 @@ pub use consolidation::{
     ArmConsolidation, CaseInstances, ConsolidationFindings, InstanceFindings, InstancePoint, InstanceSeries, LoadPoint,
     LoadSeries,
 };
+pub use distribution::{ArmIncomplete, Distribution};
 pub use serving::{ArmCapacity, ArmRequests, ArmResources, RequestRow, RequestTable, ScoreFindings, SearchFindings};
 pub use sizing::{
     ArmSizing, CpuModel, ResponseModel, SizeAdvice, SizeCheck, SizeModel, SizePoint, SizeQuestion, SizeRange,
@@ -338,6 +340,8 @@ pub struct MetricFindings {
     pub arms: Vec<ArmEstimate>,
     /// Each arm against the baseline.
     pub comparisons: Vec<Comparison>,
+    /// Arms on which operations did not complete, and what that makes of the metric; figures of response time only.
+    pub incomplete: Vec<ArmIncomplete>,
 }
 
 /// A metric on one arm.
@@ -366,21 +370,6 @@ pub struct Estimate {
     pub n: u32,
     /// How, in a few words.
     pub method: String,
-}
-
-/// The latency distribution of one arm, merged over blocks.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Distribution {
-    /// Arm id.
-    pub arm: String,
-    /// Histogram name: `response` or `service`.
-    pub name: String,
-    /// Operations in it.
-    pub operations: u64,
-    /// (quantile, seconds with an interval made from the blocks' own quantiles).
-    pub quantiles: Vec<(f64, Estimate)>,
-    /// Complementary cumulative distribution: (seconds, share of operations that took longer).
-    pub ccdf: Vec<(f64, f64)>,
 }
 
 /// Mean CPU account of an arm.

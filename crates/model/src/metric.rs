@@ -107,6 +107,9 @@ pub mod common {
     pub const OPERATIONS: &str = "operations_per_s";
     /// Bits a second, likewise, where bytes are the unit of work.
     pub const BITS: &str = "bits_per_s";
+    /// Response times of the operations that ended, seconds a second: a series of the driver over time that adds up over drivers. Over the
+    /// rate it is their mean response time; by Little's law it is how many were under way on average.
+    pub const RESPONSE_SUM: &str = "response_s_per_s";
     /// Wall time of a command, seconds; of several the mean.
     pub const WALL_TIME: &str = "wall_time_s";
     /// Mean of the response times, seconds.

@@ -118,6 +118,20 @@ pub struct Measurement {
     pub search: Option<CapacitySearch>,
     /// How well the guests' CPUs were held busy to a share, where the case asks for one.
     pub cpu_search: Option<CpuSearch>,
+    /// By metric id, figures of response time in which some operations that were due did not complete.
+    pub incomplete: BTreeMap<String, Incomplete>,
+}
+
+/// What a figure of response time leaves out: operations that were due and did not complete.
+///
+/// A percentile counts them as longer than any that completed. Where it lies among them it is no number: [`Measurement::metrics`] does not
+/// have it. A mean counts those that were given up with the time for which they were waited for, and leaves out those that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Incomplete {
+    /// Share of the operations that were due, 0 to 1.
+    pub missing: f64,
+    /// The figure of the completed operations alone, in the metric's unit; `None` where none completed.
+    pub completed_only: Option<f64>,
 }
 
 /// A part of an operation that is timed by itself.

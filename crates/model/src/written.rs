@@ -36,6 +36,16 @@ pub fn percent(share: f64) -> String {
     format!("{} %", (share * 1e5).round() / 1e3)
 }
 
+/// What a percentile without a number was, for so large a share of the operations did not complete.
+pub fn not_reached(missing: f64) -> String {
+    format!("not reached: {}", missing_operations(missing))
+}
+
+/// That so large a share of the operations did not complete.
+pub fn missing_operations(missing: f64) -> String {
+    format!("{} of operations did not complete", percent(missing))
+}
+
 /// Commas between the thousands of a written decimal number.
 pub fn grouped(text: &str) -> String {
     let (sign, rest) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));

@@ -13,15 +13,14 @@ pub const STEAL_LIMIT: f64 = 0.01;
 /// flagged.
 pub const FOREIGN_LIMIT: f64 = 0.05;
 
-/// Share of the driver's CPU time beyond which the driver may be what limits a trial.
+/// Share of the CPU time that a driver may use beyond which it may be what limits a trial.
 pub const DRIVER_LIMIT: f64 = 0.95;
 
 /// Warnings about a window (CLOCK_MONOTONIC nanoseconds), from a host's probe.
 ///
 /// `steal`: more than [`STEAL_LIMIT`] of the SUT's CPU time was taken away. `drops`: an interface dropped packets.
 /// `lost-samples`: samples were not taken, or the window is not covered. `oom`: the kernel killed a process of a
-/// guest for memory. `swap`: the host swapped. `driver-saturated`: the driver's CPUs were busy for more than
-/// [`DRIVER_LIMIT`] of the window, by the driver, the controller, the probe or anybody else.
+/// guest for memory. `swap`: the host swapped.
 pub fn flags(data: &ProbeData, window: (u64, u64)) -> Vec<Flag> {
     let timeline = Timeline::new(&data.samples);
     let mut flags = Vec::new();
@@ -30,7 +29,6 @@ pub fn flags(data: &ProbeData, window: (u64, u64)) -> Vec<Flag> {
     flags.extend(lost(&timeline, data, window));
     flags.extend(oom(&timeline, window));
     flags.extend(swap(&timeline, window));
-    flags.extend(saturated(&timeline, window));
     flags
 }
 
@@ -74,17 +72,32 @@ fn foreign(account: &CpuAccount) -> Option<Flag> {
     })
 }
 
-fn saturated(timeline: &Timeline<'_>, window: (u64, u64)) -> Option<Flag> {
-    let gain = |column: &str| timeline.gain(&Source::Host, &format!("client_cpu_{column}_s"), window);
-    let capacity_s = timeline.constant(&Source::Host, "client_cpus")? * window.1.checked_sub(window.0)? as f64 / 1e9;
-    // What was stolen could not be used either, and is flagged as such where it is the SUT's.
-    let idle_s = gain("idle")? + gain("iowait")?;
-    let share = 1.0 - idle_s / capacity_s;
-    (share > DRIVER_LIMIT).then(|| {
+/// What offers load on the CPUs that the plan keeps for drivers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Offering {
+    /// Drivers, whose threads used so many CPU seconds in the windows.
+    Drivers(f64),
+    /// Drivers and what guests use beside them (a database, a file store), which nobody counts apart: all that these CPUs did.
+    All,
+}
+
+/// `driver-saturated`: what offers load used more than [`DRIVER_LIMIT`] of its CPUs in the windows, interrupts and packets there included, for a
+/// driver has its packets handled on its own CPU. What was stolen could not be used and is left out. Load of others on these CPUs is no fault of the
+/// driver's: where it has to wait for them, `driver-starved` says so.
+pub fn driver_saturated(data: &ProbeData, windows: &[(u64, u64)], offering: Offering) -> Option<Flag> {
+    let timeline = Timeline::new(&data.samples);
+    let gain = |column: &str| timeline.gain_over(&Source::Host, &format!("client_cpu_{column}_s"), windows);
+    let window_s = windows.iter().map(|(start, end)| end.saturating_sub(*start) as f64 / 1e9).sum::<f64>();
+    let usable_s = timeline.constant(&Source::Host, "client_cpus")? * window_s - gain("steal")?;
+    let (used_s, who) = match offering {
+        Offering::Drivers(own_s) => (own_s + gain("irq")? + gain("softirq")?, "the driver"),
+        Offering::All => (usable_s - gain("idle")? - gain("iowait")?, "the driver and what the guests use beside it"),
+    };
+    let share = used_s / usable_s;
+    (usable_s > 0.0 && share > DRIVER_LIMIT).then(|| {
         let (percent, limit) = (100.0 * share, 100.0 * DRIVER_LIMIT);
-        let detail = format!(
-            "the driver's CPUs were busy for {percent:.1} % of the window (limit {limit} %): the driver may be the limit"
-        );
+        let detail =
+            format!("{who} used {percent:.1} % of its CPUs (limit {limit} %): that may be what limits the trial");
         flag(tare_model::flag::DRIVER_SATURATED, detail)
     })
 }
@@ -206,16 +219,31 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_that_has_no_cpu_left_is_flagged() {
-        let busy = |idle_s| {
-            let mut data =
-                data(&[(Source::Host, "client_cpu_idle_s", idle_s), (Source::Host, "client_cpu_iowait_s", 0.0)]);
+    fn a_driver_that_has_no_cpu_left_is_flagged_and_one_whose_cpus_others_use_is_not() {
+        let host = |column: &str, seconds| (Source::Host, format!("client_cpu_{column}_s"), seconds);
+        // One CPU for 2 s, of which nothing was idle.
+        let columns = |steal_s| {
+            let gains = [("idle", 0.0), ("iowait", 0.0), ("irq", 0.1), ("softirq", 0.3), ("steal", steal_s)];
+            let gains = gains.map(|(column, seconds)| host(column, seconds));
+            let mut data = data(&gains.each_ref().map(|(source, series, s)| (source.clone(), series.as_str(), *s)));
             data.samples.push(Sample { at_ns: 0, source: Source::Host, series: "client_cpus".into(), value: 1.0 });
-            kinds(&data)
+            data
         };
-        // One CPU for 2 s.
-        assert_eq!(busy(0.09), ["driver-saturated"]);
-        assert!(busy(0.11).is_empty());
+        let own = |steal_s, seconds| driver_saturated(&columns(steal_s), &[WINDOW], Offering::Drivers(seconds));
+        let flag = own(0.0, 1.51).unwrap();
+        assert_eq!(flag.kind, "driver-saturated");
+        assert!(flag.detail.starts_with("the driver used 95.5 % of its CPUs"), "{}", flag.detail);
+        assert_eq!(own(0.0, 1.49), None, "94.5 %: others had the rest");
+        assert!(own(0.5, 1.03).is_some(), "of 1.5 s that were not stolen");
+        let all = driver_saturated(&columns(0.0), &[WINDOW], Offering::All);
+        assert!(
+            all.is_some_and(|flag| flag
+                .detail
+                .starts_with("the driver and what the guests use beside it used 100.0 %"))
+        );
+        let halves = [(WINDOW.0, WINDOW.1 / 2), (WINDOW.1 / 2, WINDOW.1)];
+        assert!(driver_saturated(&columns(0.0), &halves, Offering::Drivers(1.51)).is_some(), "turns are added up");
+        assert!(kinds(&columns(0.0)).is_empty());
     }
 
     #[test]

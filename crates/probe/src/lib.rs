@@ -54,7 +54,7 @@ pub use account::cpu_account;
 pub use collector::CountReader;
 pub use disk::disk_of;
 pub use error::ProbeError;
-pub use flags::{DRIVER_LIMIT, FOREIGN_LIMIT, STEAL_LIMIT, flags, guest_flags};
+pub use flags::{DRIVER_LIMIT, FOREIGN_LIMIT, Offering, STEAL_LIMIT, driver_saturated, flags, guest_flags};
 pub use group::Group;
 pub use guest::GuestProbe;
 pub use host::{HostConfig, HostProbe};

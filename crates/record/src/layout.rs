@@ -72,8 +72,11 @@ trials          one row a trial: block, case_id, arm, started_at (UTC), wall_s, 
                 outcome (completed, invalid, failed), phase and reason, measured window
 metrics         trial, metric, value: completed trials only
 metric_specs    trial, metric, label, unit, better (lower or higher), is_primary
+incomplete      trial, metric, missing (share of the operations that did not complete, 0 to 1), completed_only (the figure without
+                them; NULL: none completed): metrics of response time. One without a row in metrics was not reached
 counts          trial, name, value: operations, lost, errors ...
-histograms      trial, name (response, service, lateness), count, min_ns, max_ns, sum_ns (text), mean_ns
+histograms      trial, name (response, service, lateness), count, min_ns, max_ns, sum_ns (text), mean_ns; operations_failed, operations_given_up (they did
+                not complete and count as longer than all others), waited_ns (for those that were given up)
 histogram_bins  trial, histogram, low_ns, high_ns, count
 parts           trial, guest, driver, instance (from 1; NULL: all of the guest's together), metric, value: where a trial has
                 several guests, drivers or instances of the application

@@ -197,7 +197,7 @@ pub fn store_trial(plan: &Plan, index: u32) -> TrialRecord {
     let times = |us: u64, count: u64| {
         let low = us * 1000;
         let bins = vec![Bin { low, high: low + 999, count }];
-        Histogram { bins, min: low, max: low + 999, sum: u128::from((low + 500) * count) }
+        Histogram { bins, min: low, max: low + 999, sum: u128::from((low + 500) * count), ..Histogram::default() }
     };
     for (name, within, tenths, us) in steps {
         let times = times(us, operations * tenths / 10);
@@ -333,7 +333,7 @@ fn request_types(clients: u32, seed: u64) -> Vec<RequestType> {
             Bin { low: low * 40, high: low * 40 + 99_999, count: tolerable + failed },
         ];
         let sum = u128::from(low) * u128::from(requests);
-        let times = Histogram { bins, min: low, max: low * 40 + 99_999, sum };
+        let times = Histogram { bins, min: low, max: low * 40 + 99_999, sum, ..Histogram::default() };
         RequestType {
             name: name.to_owned(),
             requests,
@@ -425,6 +425,7 @@ fn measurement(p50: f64) -> Measurement {
             min: low,
             max: low + 15,
             sum: u128::from(low * count),
+            ..Histogram::default()
         };
         response.merge(&bin);
     }
@@ -443,6 +444,7 @@ fn measurement(p50: f64) -> Measurement {
         requests: Vec::new(),
         search: None,
         cpu_search: None,
+        incomplete: BTreeMap::new(),
     }
 }
 

@@ -218,15 +218,27 @@ fn percentiles(findings: &Findings) -> String {
         "n",
         "method",
         "label",
+        "not_completed",
+        "completed_only_s",
     ]);
     for case in &findings.cases {
         for distribution in &case.distributions {
-            for (q, estimate) in &distribution.quantiles {
+            let beside = |q: f64| distribution.incomplete.iter().find(|(own, _)| *own == q).map(|(_, one)| one);
+            let mut row = |q: f64, interval: Vec<String>, method: &str| {
                 let mut fields = vec![case.id.clone(), distribution.arm.clone(), distribution.name.clone()];
                 fields.extend([distribution.operations.to_string(), q.to_string()]);
-                fields.extend(interval(estimate));
-                fields.extend([estimate.method.clone(), label(findings, &distribution.arm)]);
+                fields.extend(interval);
+                fields.extend([method.to_owned(), label(findings, &distribution.arm)]);
+                let completed_only = beside(q).and_then(|one| one.completed_only).map_or_else(String::new, number);
+                fields.extend([distribution.not_completed.to_string(), completed_only]);
                 out.record(fields);
+            };
+            for (q, estimate) in &distribution.quantiles {
+                row(*q, interval(estimate), &estimate.method);
+            }
+            let reached = |q: f64| distribution.quantiles.iter().any(|(own, _)| *own == q);
+            for (q, _) in distribution.incomplete.iter().filter(|(q, _)| !reached(*q)) {
+                row(*q, vec![String::new(); 5], "not reached");
             }
         }
     }

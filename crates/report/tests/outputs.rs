@@ -6,8 +6,9 @@ use crate::page::{html, parsed};
 use std::collections::BTreeSet;
 
 use roxmltree::{Document, Node};
-use tare_model::findings::{Findings, Verdict};
+use tare_model::findings::{ArmIncomplete, Findings, Verdict};
 use tare_model::metric::{Unit, common};
+use tare_model::trial::Incomplete;
 use tare_report::{ComparisonRow, ComparisonTable};
 
 /// Texts that users could write, by accident or not.
@@ -422,4 +423,31 @@ fn a_machines_start_is_shown_with_its_parts_and_those_in_one_place() {
     html(&findings);
     let bare = tare_report::markdown(&fixture::platforms());
     assert!(!bare.contains("of which host") && !bare.contains("the clock of the guest's kernel"), "{bare}");
+}
+
+#[test]
+fn what_was_not_reached_says_so_in_its_cell_and_never_shows_the_completed_ones_alone() {
+    let mut findings = fixture::findings();
+    let gone = Incomplete { missing: 0.021, completed_only: Some(1.25e-3) };
+    let metric = &mut findings.cases[0].metrics[0];
+    let arm = metric.arms.remove(1).arm;
+    let note = "not reached: up to 2.1 % of operations did not complete; completed only: 1.25 ms".to_owned();
+    let (blocks, not_reached) = (vec![(0, gone)], vec![0]);
+    metric.incomplete.push(ArmIncomplete { arm: arm.clone(), blocks, not_reached, note: note.clone() });
+    let found = findings.cases[0].distributions.iter_mut().find(|own| own.arm == arm).unwrap();
+    found.quantiles.retain(|(q, _)| *q < 0.99);
+    (found.not_completed, found.incomplete) = (27_560, vec![(0.99, gone)]);
+    let text = tare_report::markdown(&findings);
+    assert!(text.contains(&note), "{text}");
+    let row = text.lines().find(|line| line.starts_with("| p99 |")).unwrap();
+    assert!(
+        row.contains("not reached: 2.1 % of operations did not complete") && row.contains("completed only: 1.25 ms"),
+        "{row}"
+    );
+    assert!(text.contains("27,560 did not complete"));
+    let percentiles = file(&findings, "percentiles.csv");
+    assert_eq!(percentiles[0][12..], ["not_completed", "completed_only_s"]);
+    let row = percentiles.iter().find(|row| row[0] == "idle" && row[1] == arm && row[4] == "0.99").unwrap();
+    assert_eq!((row[5].as_str(), row[10].as_str(), row[12].as_str()), ("", "not reached", "27560"));
+    assert_eq!(row[13].parse::<f64>().unwrap(), 1.25e-3);
 }

@@ -312,7 +312,7 @@ impl Prepared for AtWork {
         std::thread::sleep(Duration::from_nanos(left));
         let metrics = std::collections::BTreeMap::from([("crowd_rate".to_owned(), RATE_OF_EACH)]);
         let bins = vec![Bin { low: 1000, high: 1000, count: 10 }];
-        let response = Histogram { bins, min: 1000, max: 1000, sum: 10_000 };
+        let response = Histogram { bins, min: 1000, max: 1000, sum: 10_000, ..Histogram::default() };
         let measurement = Measurement {
             parts: vec![Part { guest: self.number, driver: None, metrics: metrics.clone(), instance: None }],
             metrics,

@@ -153,6 +153,7 @@ impl Prepared for Serving {
             min: nanoseconds,
             max: nanoseconds,
             sum: u128::from(nanoseconds * count),
+            ..Histogram::default()
         };
         let mut measurement = Measurement::default();
         if !self.0.has(Hitch::Silent) {

@@ -12,6 +12,7 @@ mod clock;
 mod entry;
 mod failure;
 mod faults;
+mod figures;
 mod folder;
 mod gold;
 mod jvm;

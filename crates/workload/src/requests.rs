@@ -1,5 +1,6 @@
 //! Requests by type, added up: over types, drivers, instances and guests.
 
+use tare_model::Histogram;
 use tare_model::trial::RequestType;
 
 /// The sum of request types, without their times.
@@ -7,6 +8,14 @@ pub fn total(types: &[RequestType]) -> RequestType {
     types.iter().fold(RequestType::default(), |mut sum, one| {
         sum.add_counts(one);
         sum
+    })
+}
+
+/// The times of all types together.
+pub fn times(types: &[RequestType]) -> Histogram {
+    types.iter().fold(Histogram::default(), |mut all, one| {
+        all.merge(&one.times);
+        all
     })
 }
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use tare_model::Histogram;
 use tare_model::drive::DriveResult;
 use tare_model::metric::common;
 use tare_model::sample::{Sample, Source};
@@ -69,22 +68,6 @@ impl Driven {
         self.measurement.parts.insert(0, Part { guest: 1, driver: None, metrics, instance: None });
         self
     }
-}
-
-/// Metrics by their ids, without those that have no value.
-pub(crate) fn finite<S: Into<String>>(values: impl IntoIterator<Item = (S, Option<f64>)>) -> BTreeMap<String, f64> {
-    values.into_iter().filter_map(|(id, value)| Some((id.into(), value.filter(|v| v.is_finite())?))).collect()
-}
-
-/// Operations that must lie beyond a quantile for it to be reported: with fewer, single operations decide it.
-const BEYOND: f64 = 10.0;
-
-/// The quantile `q` of a histogram, or `None` where fewer than ten values lie beyond it: the 99th percentile takes
-/// 1,000 operations, the 99.9th 10,000.
-pub fn supported_quantile(histogram: &Histogram, q: f64) -> Option<f64> {
-    // 0.99 and 0.999 have no exact form, so that ten may come out as a little less.
-    let beyond = histogram.count() as f64 * (1.0 - q) + 1e-6;
-    if beyond < BEYOND { None } else { histogram.quantile(q) }
 }
 
 /// Driver threads that waited for a CPU longer than this part of the window are flagged: their own delay
@@ -182,8 +165,7 @@ pub fn merge(results: Vec<DriveResult>) -> Option<DriveResult> {
         // Intervals are counted from the common start; a driver that ended a little later has some more, of no load.
         all.intervals.truncate(one.intervals.len());
         for (sum, interval) in all.intervals.iter_mut().zip(one.intervals) {
-            sum.operations += interval.operations;
-            sum.bytes += interval.bytes;
+            sum.add(interval);
         }
         merge_steps(&mut all.steps, one.steps);
         all.own = Vec::new();
@@ -227,12 +209,14 @@ pub fn add_server(report: &ServeReport, driven: &mut Driven) -> Option<u64> {
     Some(count)
 }
 
-/// The driver's rate over time, as a gauge at the end of each interval.
+/// The driver's rate over time, and the response times of what ended a second, as gauges at the end of each interval. Both add up over drivers
+/// and guests; the one over the other is the mean response time of an interval.
 fn series(result: &DriveResult, unit: UnitOfWork) -> Vec<Sample> {
     let (name, scale) = match unit {
         UnitOfWork::Operation => (common::OPERATIONS, 1.0),
         UnitOfWork::Byte => (common::BITS, 8.0),
     };
+    let timed = result.intervals.iter().any(|interval| interval.response_ns > 0);
     let mut samples = Vec::with_capacity(result.intervals.len());
     for pair in result.intervals.windows(2) {
         let seconds = pair[1].end_ns.saturating_sub(pair[0].end_ns) as f64 / 1e9;
@@ -240,12 +224,13 @@ fn series(result: &DriveResult, unit: UnitOfWork) -> Vec<Sample> {
             continue;
         }
         let work = if unit == UnitOfWork::Byte { pair[1].bytes } else { pair[1].operations };
-        samples.push(Sample {
-            at_ns: pair[1].end_ns,
-            source: Source::Client,
-            series: name.into(),
-            value: work as f64 * scale / seconds,
-        });
+        let mut add = |series: &str, value| {
+            samples.push(Sample { at_ns: pair[1].end_ns, source: Source::Client, series: series.into(), value });
+        };
+        add(name, work as f64 * scale / seconds);
+        if timed {
+            add(common::RESPONSE_SUM, pair[1].response_ns as f64 / 1e9 / seconds);
+        }
     }
     samples
 }
@@ -253,6 +238,7 @@ fn series(result: &DriveResult, unit: UnitOfWork) -> Vec<Sample> {
 #[cfg(test)]
 pub mod tests {
     use super::*;
+    use tare_model::Histogram;
 
     /// The result of a driver of one thread and its watcher over a second, in which all went well.
     pub fn result(operations: u64) -> DriveResult {
@@ -288,13 +274,14 @@ pub mod tests {
     /// One value, recorded so many times.
     pub fn histogram(value: u64, count: u64) -> Histogram {
         let bins = vec![tare_model::histogram::Bin { low: value, high: value, count }];
-        Histogram { bins, min: value, max: value, sum: u128::from(value) * u128::from(count) }
+        Histogram { bins, min: value, max: value, sum: u128::from(value) * u128::from(count), ..Histogram::default() }
     }
 
     #[test]
     fn drivers_side_by_side_add_up() {
         let step = |name: &str, count| Step { name: name.into(), within: true, times: histogram(5, count) };
-        let interval = |end_ns, operations| tare_model::drive::DriveInterval { end_ns, operations, bytes: 1 };
+        let interval =
+            |end_ns, operations| tare_model::drive::DriveInterval { end_ns, operations, bytes: 1, response_ns: 2 };
         let one = DriveResult {
             errors: vec![("40P01".into(), 1)],
             steps: vec![step("login", 1), step("purchase", 1)],

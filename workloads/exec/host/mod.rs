@@ -272,15 +272,9 @@ fn driven(parameters: &Parameters, ran: &[Ran], in_turns: bool) -> Driven {
         began_ns: ran.iter().map(|ran| ran.window_ns.0).collect(),
     });
     let measurement = Measurement {
-        parts: Vec::new(),
-        steps: Vec::new(),
         metrics,
-        histograms: BTreeMap::new(),
         counts: BTreeMap::from([(tare_model::count::OPERATIONS.to_owned(), ran.len() as u64)]),
-        scale_up: None,
-        requests: Vec::new(),
-        search: None,
-        cpu_search: None,
+        ..Measurement::default()
     };
     let (first, last) = (ran.first().map(|ran| ran.window_ns.0), ran.last().map(|ran| ran.window_ns.1));
     Driven {

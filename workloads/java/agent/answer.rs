@@ -158,7 +158,7 @@ impl Times {
             let what = format!("smallest {min}, largest {max} and sum {sum} of {} values", self.count);
             return Err(unfit(&what));
         }
-        Ok(Histogram { bins: self.bins, min, max, sum })
+        Ok(Histogram { bins: self.bins, min, max, sum, ..Histogram::default() })
     }
 }
 

@@ -1,9 +1,10 @@
 //! One run of the application's load, from its start to its result.
 
 use crate::java::spec::{JavaDone, JavaDrive};
+use tare_model::Histogram;
 use tare_model::drive::{DriveInterval, DriveResult};
 
-use super::answer::{RESULT_LINES, Summary, number};
+use super::answer::{RESULT_LINES, Summary, Times, number};
 use super::client::{Answer, Client};
 use super::{Application, JavaFault};
 use crate::DriverError;
@@ -140,7 +141,7 @@ impl Run<'_> {
     }
 
     fn interval(&mut self, count: u64, end_ns: u64) {
-        let interval = DriveInterval { end_ns, operations: count - self.counted, bytes: 0 };
+        let interval = DriveInterval { end_ns, operations: count - self.counted, bytes: 0, response_ns: 0 };
         self.counted = count;
         (self.course.progress)(interval);
         self.intervals.push(interval);
@@ -191,14 +192,17 @@ fn result(
     granted.extend(vague("end", &end, window_ns));
     let dropped = summary.value("dropped")?;
     let late = (dropped > 0).then(|| (STARTS_DROPPED.to_owned(), dropped));
+    // What was never started is in no histogram of the application's.
+    let with_dropped =
+        |times: Times| -> Result<Histogram, JavaFault> { Ok(Histogram { failed: dropped, ..times.finish()? }) };
     Ok(DriveResult {
         steady_start_ns: begin.at_ns,
         steady_end_ns: end.at_ns,
         operations: end.count - begin.count,
         answered_total: stopped - before,
         errors: late.into_iter().collect(),
-        response: summary.response.finish()?,
-        service: summary.service.finish()?,
+        response: with_dropped(summary.response)?,
+        service: with_dropped(summary.service)?,
         lateness: summary.lateness.finish()?,
         intervals,
         cpu_user_ns: used.cpu.user_ns,

@@ -1,7 +1,5 @@
 //! The figures of a trial, or of one number of guests: of one guest and of all together, made the same way.
 
-use std::collections::BTreeMap;
-
 use crate::java::spec::JavaDone;
 use tare_model::density::metric;
 use tare_model::drive::DriveResult;
@@ -9,8 +7,9 @@ use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::trial::{Flag, Measurement};
 use tare_model::{count, histogram};
 
+use crate::figures::Figures;
 use crate::together::together;
-use crate::yields::{finite, from_result, supported_quantile};
+use crate::yields::from_result;
 use crate::{Driven, UnitOfWork};
 
 const OPERATIONS: &str = count::OPERATIONS;
@@ -67,13 +66,13 @@ pub(super) fn specs() -> Vec<MetricSpec> {
 }
 
 /// The metrics from counts and response times over a window of so many seconds.
-fn metrics(measured: &Measurement, window_s: f64) -> BTreeMap<String, f64> {
+fn figures(measured: &Measurement, window_s: f64) -> Figures {
     let count = |name: &str| measured.counts.get(name).map(|count| *count as f64);
     let guests = count(GUESTS).unwrap_or(1.0);
     let of_guest = |name: &str| count(name).map(|sum| sum / guests);
     let transactions = transactions(measured).map(|(_, count)| count as f64).sum::<f64>();
     let rate = count(OPERATIONS).unwrap_or(0.0) / window_s;
-    let mut values = vec![
+    let mut figures = Figures::of([
         (metric::OPERATIONS, Some(rate)),
         (metric::PER_GUEST, Some(rate / guests)),
         (HEAP_USED, of_guest(HEAP_USED)),
@@ -81,12 +80,12 @@ fn metrics(measured: &Measurement, window_s: f64) -> BTreeMap<String, f64> {
         ("allocated_bytes_per_operation", count(ALLOCATED).map(|bytes| bytes / transactions)),
         (COLLECTIONS, of_guest(COLLECTIONS)),
         ("collection_time_s", of_guest(COLLECTION_MS).map(|ms| ms / 1e3)),
-    ];
+    ]);
     if let Some(response) = measured.histograms.get(histogram::RESPONSE) {
-        values.push(("response_time_mean_s", response.mean().map(|ns| ns / 1e9)));
-        values.extend(QUANTILES.map(|(id, _, q)| (id, supported_quantile(response, q).map(|ns| ns / 1e9))));
+        figures.mean("response_time_mean_s", response);
+        QUANTILES.iter().for_each(|(id, _, q)| figures.percentile(id, response, *q));
     }
-    finite(values)
+    figures
 }
 
 fn transactions(measured: &Measurement) -> impl Iterator<Item = (&str, u64)> {
@@ -117,7 +116,7 @@ pub(super) fn of_guest(result: DriveResult, done: &JavaDone, before: &JavaDone) 
     driven.flags.retain(|flag| flag.kind != tare_model::flag::DRIVER_STARVED);
     let facts = std::mem::take(&mut driven.facts);
     driven.facts = facts.into_iter().map(|(name, value)| (said(name), value)).collect();
-    driven.measurement.metrics = metrics(&driven.measurement, driven.measured_s());
+    figures(&driven.measurement, driven.measured_s()).put(&mut driven.measurement);
     let mut driven = driven.with_own_part();
     let operations = driven.measurement.counts.get(OPERATIONS).copied().unwrap_or(0);
     if operations == 0 {
@@ -158,7 +157,7 @@ fn dropped(all: &Measurement, in_guests: usize, guests: usize) -> Option<Flag> {
     let share = dropped as f64 * 100.0 / (dropped + done) as f64;
     let detail = format!(
         "{in_guests} of {guests} guests could not keep up: {dropped} operations ({share:.1} % of those of all guests) were more \
-         than 1 s late and never started; response times are those of the others"
+         than 1 s late and never started"
     );
     (dropped > 0).then(|| Flag { kind: "starts-dropped".to_owned(), detail })
 }
@@ -173,7 +172,7 @@ pub(super) fn combine(guests: Vec<Driven>) -> Option<Driven> {
     all.flags.extend(dropped(&all.measurement, behind, number));
     // A sum over some guests would be taken for one over all.
     all.measurement.counts.retain(|name, _| !of_some.contains(&name.as_str()));
-    all.measurement.metrics = metrics(&all.measurement, all.measured_s());
+    figures(&all.measurement, all.measured_s()).put(&mut all.measurement);
     // One guest has no parts but the whole.
     if all.measurement.parts.len() == 1 {
         all.measurement.parts.clear();

@@ -152,6 +152,7 @@ fn a_run_goes_through_its_phases_and_reports_what_the_application_reported() {
     assert_eq!(result.errors, [("starts dropped: more than 1 s late".to_owned(), 3)]);
     let (response, service) = (&result.response, &result.service);
     assert_eq!((response.count(), response.min, response.max, response.sum), (10, 1000, 1003, 10_010));
+    assert_eq!((response.failed, service.failed), (3, 3), "what was never started is longer than all that was");
     assert_eq!((service.count(), result.lateness.count(), result.threads), (10, 0, 1));
     assert!(result.granted.contains(&("application_java".to_owned(), "17.0.9".to_owned())), "{:?}", result.granted);
     let done = result.outcome::<JavaDrive>().unwrap();

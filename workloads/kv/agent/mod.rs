@@ -115,7 +115,11 @@ impl Drive for Clients {
 
 /// An interval's pipelines as requests.
 const fn of_requests(interval: DriveInterval, depth: u64) -> DriveInterval {
-    DriveInterval { operations: interval.operations * depth, ..interval }
+    DriveInterval {
+        operations: interval.operations * depth,
+        response_ns: interval.response_ns.wrapping_mul(depth),
+        ..interval
+    }
 }
 
 /// The whole life of one driver thread. Its connection stays open until the last one has ended.

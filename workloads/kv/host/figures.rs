@@ -1,15 +1,14 @@
 //! The figures of a trial, made the same way from one driver, from several, and from several guests.
 
-use std::collections::BTreeMap;
-
 use tare_model::drive::DriveResult;
 use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::trial::Measurement;
 
 use super::parameters::VerdictOn;
 use super::spec::KvDone;
+use crate::figures::{Figures, too_few};
 use crate::together::together;
-use crate::yields::{from_result, supported_quantile};
+use crate::yields::from_result;
 use crate::{Driven, UnitOfWork};
 
 const GETS: &str = "gets";
@@ -98,24 +97,25 @@ fn failed(result: &DriveResult) -> Option<String> {
 }
 
 /// The metrics from counts and response times over a window.
-fn metrics(measured: &Measurement, window_s: f64) -> BTreeMap<String, f64> {
+fn figures(measured: &Measurement, window_s: f64) -> Figures {
     let count = |name: &str| measured.counts.get(name).map_or(0.0, |count| *count as f64);
-    let mut metrics = vec![("operations_per_s", Some(count("operations") / window_s))];
-    metrics.push((HIT_SHARE, Some(1.0 - count(MISSES) / count(GETS))));
+    let mut figures = Figures::of([
+        ("operations_per_s", Some(count("operations") / window_s)),
+        (HIT_SHARE, Some(1.0 - count(MISSES) / count(GETS))),
+    ]);
     if let Some(response) = measured.histograms.get("response") {
-        metrics.push(("response_time_mean_s", response.mean().map(|ns| ns / 1e9)));
-        metrics.extend(QUANTILES.map(|(id, _, q)| (id, supported_quantile(response, q).map(|ns| ns / 1e9))));
+        figures.mean("response_time_mean_s", response);
+        QUANTILES.iter().for_each(|(id, _, q)| figures.percentile(id, response, *q));
     }
-    let known = metrics.into_iter().filter_map(|(id, value)| Some((id.to_owned(), value.filter(|v| v.is_finite())?)));
-    known.collect()
+    figures
 }
 
 /// The trial's figures from those of its guests.
 pub(super) fn combine(guests: Vec<Driven>, verdict: VerdictOn) -> Option<Driven> {
     let mut all = together(guests)?;
-    all.measurement.metrics = metrics(&all.measurement, all.measured_s());
+    figures(&all.measurement, all.measured_s()).put(&mut all.measurement);
     let wanted = verdict.metric();
-    if all.invalid.is_none() && !all.measurement.metrics.contains_key(wanted) {
+    if all.invalid.is_none() && too_few(&all.measurement, wanted) {
         all.invalid = Some(format!(
             "there were too few requests for {wanted}, on which the verdict is to be: ten must lie beyond it"
         ));

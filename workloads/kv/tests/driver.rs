@@ -182,7 +182,7 @@ fn requests_at_a_rate_are_as_many_as_were_offered_at_any_depth() {
         let task = KvDrive { first_writer: depth * 10, ..task(Protocol::Redis, depth) };
         let (result, done) = driven(server.address, &task, load).unwrap();
         assert_eq!((done.wrong, result.errors.len()), (0, 0), "{done:?} {:?}", result.errors);
-        let due = result.response.count() * u64::from(depth);
+        let due = result.response.operations() * u64::from(depth);
         assert!(due.abs_diff(1200) <= 8, "{due} requests were due");
         assert!(!result.lateness.is_empty() && result.response.mean() >= result.service.mean());
     }

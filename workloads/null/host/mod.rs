@@ -10,8 +10,9 @@ use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::packed::Packed;
 
 use crate::entry::{Entry, normalise, read, schema};
+use crate::figures::Figures;
 use crate::site::Drive;
-use crate::yields::{from_result, supported_quantile};
+use crate::yields::from_result;
 use crate::{Driven, Prepared, Schedule, UnitOfWork, WorkSite, Workload, WorkloadError};
 
 /// The registry's line.
@@ -77,12 +78,11 @@ impl Prepared for Running {
         let result = site.drive(self.driver.take(), schedule)?;
         let rate = result.operations as f64 / result.measured_s();
         let mut driven = from_result(result, UnitOfWork::Operation);
-        driven.measurement.metrics.insert("operations_per_s".into(), rate);
-        if let Some(late) =
-            driven.measurement.histograms.get(tare_model::histogram::LATENESS).and_then(|h| supported_quantile(h, 0.99))
-        {
-            driven.measurement.metrics.insert("lateness_p99_s".into(), late / 1e9);
+        let mut figures = Figures::of([("operations_per_s", Some(rate))]);
+        if let Some(lateness) = driven.measurement.histograms.get(tare_model::histogram::LATENESS) {
+            figures.percentile("lateness_p99_s", lateness, 0.99);
         }
+        figures.put(&mut driven.measurement);
         Ok(driven)
     }
 

@@ -13,8 +13,9 @@ use tare_model::{ByteSize, Span};
 use tare_wire::ServeReport;
 
 use crate::entry::{Entry, filled, read, schema};
+use crate::figures::{Figures, too_few};
 use crate::site::Drive;
-use crate::yields::{add_server, from_result, supported_quantile};
+use crate::yields::{add_server, from_result};
 use crate::{Driven, Prepared, Schedule, Traits, UnitOfWork, WorkSite, Workload, WorkloadError};
 
 /// The registry's line.
@@ -279,8 +280,8 @@ fn server_errors(report: &ServeReport, answered: u64, driven: &mut Driven) -> Op
 /// Largest part of the operations that may fail or stay unfinished. A few refused connections under overload
 /// are a finding; a run that fails more often measures how it fails.
 const FAILED_MAX: f64 = 0.01;
-/// Largest part of the datagrams that may be lost. Loss is in the nature of the thing and in the response
-/// times (a lost exchange counts with its timeout), but beyond this the timeout is all they tell.
+/// Largest part of the datagrams that may be lost. Loss is in the nature of the thing, and a lost exchange counts as longer than all
+/// others.
 const LOST_MAX: f64 = 0.05;
 
 /// Why figures must not be used in which so many operations got no answer.
@@ -302,22 +303,18 @@ fn unanswered(result: &DriveResult) -> Option<String> {
 /// The metrics of `rr` from what the driver saw. A quantile beyond which fewer than ten operations lie is left out.
 fn yields(result: DriveResult, verdict: VerdictOn) -> Driven {
     let rate = result.operations as f64 / result.measured_s();
-    let mean = result.response.mean();
-    let quantiles = [("response_time_p50_s", 0.5), ("response_time_p99_s", 0.99), ("response_time_p999_s", 0.999)]
-        .map(|(id, q)| (id, supported_quantile(&result.response, q)));
-    let unanswered = unanswered(&result);
-    let count = result.response.count();
-    let mut driven = from_result(result, UnitOfWork::Operation);
-    let metrics = &mut driven.measurement.metrics;
-    metrics.insert("operations_per_s".into(), rate);
-    for (id, value) in quantiles.into_iter().chain([("response_time_mean_s", mean)]) {
-        if let Some(ns) = value {
-            metrics.insert(id.into(), ns / 1e9);
-        }
+    let mut figures = Figures::of([("operations_per_s", Some(rate))]);
+    figures.mean("response_time_mean_s", &result.response);
+    for (id, q) in [("response_time_p50_s", 0.5), ("response_time_p99_s", 0.99), ("response_time_p999_s", 0.999)] {
+        figures.percentile(id, &result.response, q);
     }
+    let unanswered = unanswered(&result);
+    let count = result.response.operations();
+    let mut driven = from_result(result, UnitOfWork::Operation);
+    figures.put(&mut driven.measurement);
     let withheld = verdict.metric();
     driven.invalid = unanswered.or_else(|| {
-        (!driven.measurement.metrics.contains_key(withheld)).then(|| {
+        too_few(&driven.measurement, withheld).then(|| {
             format!(
                 "{count} exchanges are too few for {withheld}, on which the verdict is to be: ten must lie beyond it"
             )
@@ -368,6 +365,9 @@ mod tests {
                 min: 1_000_000,
                 max: 1_000_000,
                 sum: u128::from(operations) * 1_000_000,
+                failed,
+                given_up: lost + unfinished,
+                ..tare_model::Histogram::default()
             },
             ..crate::yields::tests::result(operations)
         }
@@ -422,5 +422,18 @@ mod tests {
         assert_eq!(driven.flags[0].kind, "server-errors");
         assert_eq!(driven.measurement.counts["server errors: accept: no memory"], 5);
         assert!(server_errors(&report(11), 1000, &mut driven).unwrap().contains("11 errors"));
+    }
+
+    #[test]
+    fn a_percentile_among_what_was_lost_is_a_finding_and_not_too_few_exchanges() {
+        let driven = yields(result(9_700, 0, 300, 0), VerdictOn::P99);
+        assert_eq!(driven.invalid, None, "3 % of datagrams may be lost");
+        let measured = &driven.measurement;
+        assert!(!measured.metrics.contains_key("response_time_p99_s"), "the 9,900th of 10,000 was lost");
+        let left_out = measured.incomplete["response_time_p99_s"];
+        assert_eq!((left_out.missing, left_out.completed_only), (0.03, Some(0.001)));
+        assert_eq!(measured.metrics["response_time_p50_s"], 0.001);
+        let few = yields(result(900, 0, 0, 0), VerdictOn::P99);
+        assert!(few.invalid.is_some_and(|why| why.starts_with("900 exchanges are too few")));
     }
 }

@@ -1,18 +1,17 @@
 //! The figures of a trial: of one instance, of one guest and of all together, made the same way.
 
-use std::collections::BTreeMap;
-
 use crate::social::spec::{Operation, SocialDone, stationary};
 use tare_model::drive::DriveResult;
-use tare_model::histogram;
 use tare_model::metric::{Better, MetricSpec, Unit, common};
-use tare_model::trial::{Measurement, Part, RequestType};
+use tare_model::trial::{Incomplete, Measurement, Part, RequestType};
+use tare_model::{Histogram, histogram};
 
 use super::merge::both_done;
 use crate::faults;
-use crate::requests::{add_types, total};
+use crate::figures::{Figures, too_few};
+use crate::requests::{add_types, times, total};
 use crate::together::together;
-use crate::yields::{finite, from_result, merge, supported_quantile};
+use crate::yields::{from_result, merge};
 use crate::{Driven, UnitOfWork};
 
 /// The primary metric.
@@ -80,8 +79,12 @@ pub(super) fn specs() -> Vec<MetricSpec> {
 /// The published measure, and what is not in it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct WeightedP90 {
-    /// Seconds; `None`: too few operations.
+    /// Seconds; `None`: too few operations, or one of them was not reached.
     pub seconds: Option<f64>,
+    /// The same of the operations that completed; `None`: too few operations.
+    pub completed_only: Option<f64>,
+    /// Whether so many operations of each kind completed that its percentile is a number.
+    pub reached: bool,
     /// Kinds of operations of which there were too few.
     pub left_out: Vec<&'static str>,
     /// Operations of those.
@@ -92,13 +95,17 @@ pub(super) struct WeightedP90 {
 
 /// The 90th percentile of each operation's response time, averaged with the share of each in the long run.
 pub(super) fn weighted_p90(types: &[RequestType]) -> WeightedP90 {
-    let (mut p90, mut sum, mut weights) = (WeightedP90::default(), 0.0, 0.0);
+    let (mut p90, mut sum, mut completed, mut weights) = (WeightedP90::default(), 0.0, Some(0.0), 0.0);
+    p90.reached = true;
     for (operation, share) in Operation::ALL.into_iter().zip(stationary()) {
         let times = types.iter().find(|one| one.name == operation.name()).map(|one| &one.times);
-        let count = times.map_or(0, tare_model::Histogram::count);
-        match times.and_then(|times| times.quantile(0.9)).filter(|_| count >= LEAST) {
-            Some(ns) => {
-                sum += share * ns / 1e9;
+        let count = times.map_or(0, Histogram::operations);
+        match times.filter(|_| count >= LEAST) {
+            Some(times) => {
+                p90.reached &= times.quantile(0.9).is_some();
+                let done = times.completed().quantile(0.9);
+                completed = completed.zip(done).map(|(sum, ns)| sum + share * ns / 1e9);
+                sum += share * times.quantile(0.9).unwrap_or(0.0) / 1e9;
                 weights += share;
             }
             None => {
@@ -108,7 +115,9 @@ pub(super) fn weighted_p90(types: &[RequestType]) -> WeightedP90 {
             }
         }
     }
-    p90.seconds = (weights > 0.0 && p90.weight <= LEFT_OUT_MOST).then(|| sum / weights);
+    let enough = weights > 0.0 && p90.weight <= LEFT_OUT_MOST;
+    p90.seconds = (enough && p90.reached).then(|| sum / weights);
+    p90.completed_only = completed.filter(|_| enough).map(|sum| sum / weights);
     p90
 }
 
@@ -118,47 +127,52 @@ fn right(all: &RequestType) -> u64 {
 }
 
 /// The metrics from operations and counts over a window of so many seconds.
-fn metrics(measured: &Measurement, window_s: f64) -> BTreeMap<String, f64> {
+fn figures(measured: &Measurement, window_s: f64) -> Figures {
     let count = |name: &str| measured.counts.get(name).map(|count| *count as f64);
     let over = |name: &str, of: &str| count(name).zip(count(of)).map(|(part, whole)| part / whole);
-    let mut values = of_types(&measured.requests, window_s);
-    let rate = values.get("operations_per_s").copied();
-    let mut more = vec![
+    let mut figures = of_types(&measured.requests, window_s);
+    let rate = figures.metrics.get("operations_per_s").copied();
+    let more = [
         (common::INSTANCE_MEMORY, over(RESIDENT, LOOKED_AT)),
         ("cycle_ratio", over(CYCLES_WERE, CYCLES_DRAWN)),
         ("users_over_rate_s", count(USERS).zip(rate).map(|(users, rate)| users / rate)),
         ("not_modified_share", over(NOT_MODIFIED, EXCHANGES)),
     ];
-    let response = measured.histograms.get(histogram::RESPONSE);
-    more.extend(QUANTILES.map(|(id, _, q)| {
-        let ns = response.and_then(|histogram| supported_quantile(histogram, q));
-        (id, ns.map(|ns| ns / 1e9))
-    }));
-    values.extend(finite(more));
-    values
+    more.into_iter().for_each(|(id, value)| figures.add(id, value));
+    if let Some(response) = measured.histograms.get(histogram::RESPONSE) {
+        QUANTILES.iter().for_each(|(id, _, q)| figures.percentile(id, response, *q));
+    }
+    figures
 }
 
 /// What follows from operations alone.
-fn of_types(types: &[RequestType], window_s: f64) -> BTreeMap<String, f64> {
+fn of_types(types: &[RequestType], window_s: f64) -> Figures {
     let all = total(types);
     let requests = all.requests as f64;
-    let mut values = vec![
-        (RESPONSE_P90.to_owned(), weighted_p90(types).seconds),
-        ("operations_per_s".to_owned(), Some(right(&all) as f64 / window_s)),
-        ("response_time_mean_s".to_owned(), Some(all.response_s / requests)),
-        ("failed_share".to_owned(), Some(all.validation_errors as f64 / requests)),
-        ("bytes_per_operation".to_owned(), Some(all.bytes as f64 / requests)),
-    ];
-    values.extend(Operation::ALL.map(|operation| {
-        let times = types.iter().find(|one| one.name == operation.name()).map(|one| &one.times);
-        (own_p90(operation), times.and_then(|times| supported_quantile(times, 0.9)).map(|ns| ns / 1e9))
-    }));
-    finite(values)
+    let (weighted, all_times) = (weighted_p90(types), times(types));
+    let mut figures = Figures::of([
+        (RESPONSE_P90, weighted.seconds),
+        ("operations_per_s", Some(right(&all) as f64 / window_s)),
+        ("response_time_mean_s", Some(all.response_s / requests)),
+        ("failed_share", Some(all.validation_errors as f64 / requests)),
+        ("bytes_per_operation", Some(all.bytes as f64 / requests)),
+    ]);
+    figures.note_mean("response_time_mean_s", &all_times);
+    if weighted.seconds != weighted.completed_only {
+        let (missing, completed_only) = (all_times.missing(), weighted.completed_only);
+        figures.incomplete.insert(RESPONSE_P90.to_owned(), Incomplete { missing, completed_only });
+    }
+    for operation in Operation::ALL {
+        if let Some(one) = types.iter().find(|one| one.name == operation.name()) {
+            figures.percentile(&own_p90(operation), &one.times, 0.9);
+        }
+    }
+    figures
 }
 
 /// Makes metrics anew from what they are made of.
 pub(super) fn finish(driven: &mut Driven) {
-    driven.measurement.metrics = metrics(&driven.measurement, driven.measured_s());
+    figures(&driven.measurement, driven.measured_s()).put(&mut driven.measurement);
     let weighted = weighted_p90(&driven.measurement.requests);
     driven.measurement.counts.remove(LEFT_OUT);
     driven.facts.remove(LEFT_OUT);
@@ -182,7 +196,7 @@ pub(super) fn of_guest(results: Vec<(DriveResult, SocialDone)>) -> Option<(Drive
     let window = driven.measured_s();
     for (instance, number) in done.instances.iter().zip(1..) {
         add_types(&mut driven.measurement.requests, instance.operations.clone());
-        let metrics = of_types(&instance.operations, window);
+        let metrics = of_types(&instance.operations, window).metrics;
         driven.measurement.parts.push(Part { guest: 1, driver: None, instance: Some(number), metrics });
     }
     let all = total(&driven.measurement.requests);
@@ -191,7 +205,7 @@ pub(super) fn of_guest(results: Vec<(DriveResult, SocialDone)>) -> Option<(Drive
     finish(&mut driven);
     if right(&all) == 0 {
         driven.invalid = Some("no operation was completed rightly in steady state".to_owned());
-    } else if !driven.measurement.metrics.contains_key(RESPONSE_P90) {
+    } else if too_few(&driven.measurement, RESPONSE_P90) {
         let why = driven.facts.get(LEFT_OUT).cloned().unwrap_or_default();
         driven.invalid = Some(format!("too few operations in steady state for their 90th percentiles: {why}"));
     }

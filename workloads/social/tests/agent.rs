@@ -255,7 +255,7 @@ fn an_instance_that_falls_silent_has_failed_at_what_was_under_way_and_at_what_be
     assert_eq!(result.errors, [(CUT_OFF.to_owned(), 3)]);
     assert!(well.operations.iter().map(|kind| kind.good).sum::<u64>() > 100, "{well:?}");
     // All six have waited for longer than the others' operations last.
-    assert!(result.response.max >= 5 * SECOND, "{}", result.response.max);
+    assert!(result.response.given_up >= 6 && result.response.waited_ns >= 30 * SECOND, "{:?}", result.response);
 }
 
 #[test]
@@ -270,7 +270,8 @@ fn what_became_due_while_its_user_waited_in_vain_is_timed_from_then_on() {
     });
     assert_fault(&result, "timeout");
     let silent = done(&result).faults[0].1;
-    let late: u64 = result.response.bins.iter().filter(|bin| bin.low > SECOND / 8).map(|bin| bin.count).sum();
+    let slow: u64 = result.response.bins.iter().filter(|bin| bin.low > SECOND / 8).map(|bin| bin.count).sum();
+    let late = slow + result.response.given_up;
     // One that timed out, and the one that became due a few milliseconds after it had begun.
     assert!(silent > 4 && 2 * late >= 3 * silent, "{late} took long, {silent} in vain");
 }

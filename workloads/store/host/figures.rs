@@ -1,7 +1,5 @@
 //! The figures of a trial: of one driver, of one guest, and of all guests together, made the same way.
 
-use std::collections::BTreeMap;
-
 use crate::store::spec::StoreDone;
 use tare_model::drive::{CUT_OFF, DriveResult};
 use tare_model::metric::{Better, MetricSpec, Unit};
@@ -9,8 +7,9 @@ use tare_model::trial::{Flag, Measurement, Part};
 use tare_model::{count, histogram};
 
 use super::parameters::VerdictOn;
+use crate::figures::{Figures, too_few};
 use crate::together::together;
-use crate::yields::{from_result, merge, supported_quantile};
+use crate::yields::{from_result, merge};
 use crate::{Driven, UnitOfWork};
 
 /// Id of the metric that is the part of all orders that were rolled back because stock was short.
@@ -68,30 +67,24 @@ pub(super) fn specs(verdict: VerdictOn) -> Vec<MetricSpec> {
 }
 
 /// The metrics from counts and response times over a window of so many seconds.
-pub(super) fn metrics(measured: &Measurement, window_s: f64) -> BTreeMap<String, f64> {
+pub(super) fn figures(measured: &Measurement, window_s: f64) -> Figures {
     let count = |name: &str| measured.counts.get(name).map(|count| *count as f64);
-    let mut metrics = BTreeMap::new();
-    let mut tell = |id: &str, value: Option<f64>| {
-        if let Some(value) = value.filter(|value| value.is_finite()) {
-            metrics.insert(id.to_owned(), value);
-        }
-    };
     let orders = count(OPERATIONS).unwrap_or(0.0);
     let rolled_back = count(ROLLED_BACK).unwrap_or(0.0);
-    tell("orders_per_minute", Some(60.0 * orders / window_s));
-    tell("goodput_per_minute", Some(60.0 * (orders - rolled_back) / window_s));
-    tell(ROLLBACK_SHARE, Some(rolled_back / orders));
-    tell("wal_bytes_per_order", count(WAL_BYTES).map(|bytes| bytes / orders));
-    tell("data_bytes_written_per_order", count(WRITTEN_BYTES).map(|bytes| bytes / orders));
-    tell("statements_per_s", count(STATEMENTS).map(|statements| statements / window_s));
+    let mut figures = Figures::of([
+        ("orders_per_minute", Some(60.0 * orders / window_s)),
+        ("goodput_per_minute", Some(60.0 * (orders - rolled_back) / window_s)),
+        (ROLLBACK_SHARE, Some(rolled_back / orders)),
+        ("wal_bytes_per_order", count(WAL_BYTES).map(|bytes| bytes / orders)),
+        ("data_bytes_written_per_order", count(WRITTEN_BYTES).map(|bytes| bytes / orders)),
+        ("statements_per_s", count(STATEMENTS).map(|statements| statements / window_s)),
+    ]);
     if let Some(response) = measured.histograms.get(histogram::RESPONSE) {
-        tell("response_time_mean_s", response.mean().map(|ns| ns / 1e9));
-        for (id, _, q) in QUANTILES {
-            tell(id, supported_quantile(response, q).map(|ns| ns / 1e9));
-        }
-        tell(MAXIMUM, (!response.is_empty()).then_some(response.max as f64 / 1e9));
+        figures.mean("response_time_mean_s", response);
+        QUANTILES.iter().for_each(|(id, _, q)| figures.percentile(id, response, *q));
+        figures.maximum(MAXIMUM, response);
     }
-    metrics
+    figures
 }
 
 /// What one driver, or several as one, came to.
@@ -112,7 +105,7 @@ fn yields(result: DriveResult, store: &StoreDone) -> Driven {
     ];
     driven.count(counts);
     driven.measurement.steps = steps;
-    driven.measurement.metrics = metrics(&driven.measurement, driven.measured_s());
+    figures(&driven.measurement, driven.measured_s()).put(&mut driven.measurement);
     if !store.ramp.is_empty() {
         driven.facts.insert("clients started".to_owned(), store.ramp.clone());
     }
@@ -167,9 +160,9 @@ fn commonest(measured: &Measurement, excuse: bool) -> Option<&str> {
 const LONG_ORDER_NS: f64 = 2.5e9;
 
 /// Orders that were under way when a closed loop ended, one a client at most, where orders take long as a rule: they are no
-/// failures. The time that they had taken by then is in the response times.
+/// failures, and longer than all that ended.
 fn cut_off(measured: &Measurement) -> u64 {
-    let median = measured.histograms.get(histogram::RESPONSE).and_then(|response| response.quantile(0.5));
+    let median = measured.histograms.get(histogram::RESPONSE).and_then(|response| response.completed().quantile(0.5));
     if median.is_none_or(|ns| ns < LONG_ORDER_NS) {
         return 0;
     }
@@ -225,7 +218,7 @@ fn nothing() -> Driven {
 
 /// The metrics of a guest again, after counts have come that they rest on.
 pub(super) fn finish(driven: &mut Driven) {
-    driven.measurement.metrics = metrics(&driven.measurement, driven.measured_s());
+    figures(&driven.measurement, driven.measured_s()).put(&mut driven.measurement);
     if let Some(whole) = driven.measurement.parts.iter_mut().find(|part| part.driver.is_none()) {
         whole.metrics.clone_from(&driven.measurement.metrics);
     }
@@ -234,7 +227,7 @@ pub(super) fn finish(driven: &mut Driven) {
 /// Whether the verdict has its figure. It is about the whole trial: what one guest has too few of, all may have enough of.
 fn judge(driven: &mut Driven, verdict: VerdictOn) {
     let wanted = verdict.metric();
-    if driven.invalid.is_none() && !driven.measurement.metrics.contains_key(wanted) {
+    if driven.invalid.is_none() && too_few(&driven.measurement, wanted) {
         let orders = driven.measurement.counts.get(OPERATIONS).copied().unwrap_or(0);
         driven.invalid = Some(format!(
             "{orders} orders are too few for {wanted}, on which the verdict is to be: ten must lie beyond it"
@@ -249,7 +242,7 @@ pub(super) fn combine(guests: Vec<Driven>, verdict: VerdictOn) -> Option<Driven>
     for (name, _) in NOT_OF_SOME.iter().zip(missing).filter(|(_, missing)| *missing) {
         all.measurement.counts.remove(*name);
     }
-    all.measurement.metrics = metrics(&all.measurement, all.measured_s());
+    figures(&all.measurement, all.measured_s()).put(&mut all.measurement);
     // One guest with one driver has no parts but the whole.
     if all.measurement.parts.len() <= 2 {
         all.measurement.parts.clear();

@@ -358,12 +358,12 @@ fn the_steps_of_orders_that_the_end_of_the_run_cuts_off_add_up_too() {
     );
     let result = run(&orders(address, closed(3), steady(300), |_| ())).unwrap();
     assert_eq!(result.errors, [(tare_model::drive::CUT_OFF.to_owned(), 3)]);
-    assert_eq!((result.operations, result.response.count()), (0, 3));
+    assert_eq!((result.operations, result.response.given_up), (0, 3));
     let cut = result.steps.iter().find(|step| step.name.starts_with("cut off")).unwrap();
     assert_eq!((cut.times.count(), cut.within), (3, true));
     let within: u128 = result.steps.iter().filter(|step| step.within).map(|step| step.times.sum).sum();
-    let missing = result.response.sum.abs_diff(within) as f64 / result.response.sum as f64;
-    assert!(missing < 0.01, "{within} of {}", result.response.sum);
+    let waited = u128::from(result.response.waited_ns);
+    assert!((waited.abs_diff(within) as f64) < 0.01 * waited as f64, "{within} of {waited}");
 }
 
 #[test]

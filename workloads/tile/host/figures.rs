@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use tare_model::count;
 use tare_model::density::metric;
 use tare_model::metric::{Better, MetricSpec, Unit};
-use tare_model::trial::{Flag, Measurement, Part};
+use tare_model::trial::{Flag, Incomplete, Measurement, Part};
 
 use super::Member;
+use crate::figures::Figures;
 use crate::together::add_samples;
 use crate::{Driven, UnitOfWork};
 
@@ -57,9 +58,10 @@ pub(super) fn combine(members: &[Member], guests: Vec<Driven>) -> Option<Driven>
 
 /// The figures of one member in all tiles, under its name; `None` without a guest.
 fn of_member(member: &Member, guests: Vec<(u32, Driven)>) -> Option<Driven> {
-    let mut alone: Vec<(u32, BTreeMap<String, f64>)> = Vec::new();
+    let mut alone: Vec<(u32, Figures)> = Vec::new();
     for (number, guest) in &guests {
-        alone.push((*number, member.workload.combine(vec![guest.clone()])?.measurement.metrics));
+        let Measurement { metrics, incomplete, .. } = member.workload.combine(vec![guest.clone()])?.measurement;
+        alone.push((*number, Figures { metrics, incomplete }));
     }
     let per_s: Vec<f64> = guests.iter().map(|(_, guest)| guest.work / guest.measured_s()).collect();
     let mut driven = member.workload.combine(guests.into_iter().map(|(_, guest)| guest).collect())?;
@@ -71,12 +73,14 @@ fn of_member(member: &Member, guests: Vec<(u32, Driven)>) -> Option<Driven> {
     if mean.is_finite() {
         metrics.insert(metric::member(name, metric::MEMBER_WORK), mean);
     }
-    let parts = alone.into_iter().map(|(guest, metrics)| {
-        let metrics = metrics.into_iter().map(|(id, value)| (metric::member(name, &id), value)).collect();
+    let left_out = specs.iter().filter_map(|spec| Some((metric::member(name, &spec.id), left_out(spec, &alone)?)));
+    let incomplete = left_out.collect();
+    let parts = alone.into_iter().map(|(guest, figures)| {
+        let metrics = figures.metrics.into_iter().map(|(id, value)| (metric::member(name, &id), value)).collect();
         Part { guest, driver: None, metrics, instance: None }
     });
     driven.measurement = named(name, std::mem::take(&mut driven.measurement));
-    driven.measurement.metrics = metrics;
+    (driven.measurement.metrics, driven.measurement.incomplete) = (metrics, incomplete);
     driven.measurement.parts = parts.collect();
     driven.facts =
         std::mem::take(&mut driven.facts).into_iter().map(|(what, is)| (format!("{name}: {what}"), is)).collect();
@@ -86,12 +90,27 @@ fn of_member(member: &Member, guests: Vec<(u32, Driven)>) -> Option<Driven> {
 }
 
 /// The worst of the guests; `None` where one of them has no such figure, for it might be the worst.
-fn worst(spec: &MetricSpec, guests: &[(u32, BTreeMap<String, f64>)]) -> Option<f64> {
-    let all = guests.iter().map(|(_, metrics)| metrics.get(&spec.id).copied()).collect::<Option<Vec<f64>>>()?;
-    all.into_iter().reduce(|one, other| match spec.better {
+fn worst(spec: &MetricSpec, guests: &[(u32, Figures)]) -> Option<f64> {
+    let all = guests.iter().map(|(_, guest)| guest.metrics.get(&spec.id).copied()).collect::<Option<Vec<f64>>>()?;
+    worst_of(spec, all)
+}
+
+fn worst_of(spec: &MetricSpec, values: Vec<f64>) -> Option<f64> {
+    values.into_iter().reduce(|one, other| match spec.better {
         Better::Lower => one.max(other),
         Better::Higher => one.min(other),
     })
+}
+
+/// What the worst of the guests leaves out: most of any of them.
+fn left_out(spec: &MetricSpec, guests: &[(u32, Figures)]) -> Option<Incomplete> {
+    let found = guests.iter().filter_map(|(_, guest)| guest.incomplete.get(&spec.id));
+    let missing = found.map(|one| one.missing).reduce(f64::max)?;
+    let completed = guests.iter().map(|(_, guest)| match guest.incomplete.get(&spec.id) {
+        Some(one) => one.completed_only,
+        None => guest.metrics.get(&spec.id).copied(),
+    });
+    Some(Incomplete { missing, completed_only: completed.collect::<Option<_>>().and_then(|all| worst_of(spec, all)) })
 }
 
 /// Counts, times, steps and request types under the member's name.
@@ -124,6 +143,7 @@ fn add(mut all: Driven, member: Driven) -> Driven {
     all.invalid = all.invalid.or(member.invalid);
     let (sums, own) = (&mut all.measurement, member.measurement);
     sums.metrics.extend(own.metrics);
+    sums.incomplete.extend(own.incomplete);
     sums.histograms.extend(own.histograms);
     for (what, count) in own.counts {
         *sums.counts.entry(what).or_default() += count;

@@ -169,7 +169,7 @@ impl Users for Visitors<'_> {
 
     fn completed(&mut self, visitor: &mut Visitor, ended: &Ended, window: Window) {
         if window.due && !window.ended {
-            self.types.record_late(self.way.site, visitor.state, ended, true);
+            self.types.record_late(self.way.site, visitor.state, ended);
         } else {
             self.types.record(self.way.site, visitor.state, ended, window.ended);
         }
@@ -182,11 +182,11 @@ impl Users for Visitors<'_> {
     fn unfinished(&mut self, visitor: &mut Visitor, cut: &Ended, due: Stage, silent: bool) {
         if due == Stage::Steady {
             let fault = (silent && self.way.site.is_download(visitor.state)).then_some(UNFINISHED);
-            self.types.record_late(self.way.site, visitor.state, &Ended { fault, ..*cut }, false);
+            self.types.record_late(self.way.site, visitor.state, &Ended { fault, ..*cut });
         }
     }
 
     fn never_begun(&mut self, _visitor: Option<&mut Visitor>, cut: &Ended) {
-        self.types.record_late(self.way.site, self.way.site.first(), cut, false);
+        self.types.record_late(self.way.site, self.way.site.first(), cut);
     }
 }

@@ -1,7 +1,5 @@
 //! The figures of a trial: of one guest and of all together, made the same way.
 
-use std::collections::BTreeMap;
-
 use crate::web::spec::WebDone;
 use tare_model::Histogram;
 use tare_model::drive::DriveResult;
@@ -11,10 +9,11 @@ use tare_model::{count, histogram};
 use tare_wire::ServeReport;
 
 use crate::faults;
-use crate::requests::add_types;
+use crate::figures::Figures;
 pub(super) use crate::requests::total;
+use crate::requests::{add_types, times};
 use crate::together::together;
-use crate::yields::{add_named, finite, from_result, merge, supported_quantile};
+use crate::yields::{add_named, from_result, merge};
 use crate::{Driven, UnitOfWork};
 
 /// Requests that were sent to the server, embedded files counted.
@@ -64,13 +63,13 @@ pub(super) fn specs() -> Vec<MetricSpec> {
 }
 
 /// The metrics from request types, counts and times over a window of so many seconds.
-fn metrics(measured: &Measurement, window_s: f64) -> BTreeMap<String, f64> {
+fn figures(measured: &Measurement, window_s: f64) -> Figures {
     let count = |name: &str| measured.counts.get(name).map(|count| *count as f64);
     let all = total(&measured.requests);
     let requests = all.requests as f64;
     let share = |of: u64| Some(of as f64 / requests);
     let cores = count(BACKEND_CPU).zip(count(BACKEND_WALL)).map(|(cpu_ns, wall_ms)| cpu_ns / 1e6 / wall_ms);
-    let mut values = vec![
+    let mut figures = Figures::of([
         ("response_time_mean_s", Some(all.response_s / requests)),
         ("good_share", share(all.good)),
         ("tolerable_share", share(all.good + all.tolerable)),
@@ -82,19 +81,20 @@ fn metrics(measured: &Measurement, window_s: f64) -> BTreeMap<String, f64> {
         ("backend_cpu_share", cores),
         ("not_modified_share", count(NOT_MODIFIED).zip(count(EXCHANGES)).map(|(kept, all)| kept / all)),
         ("sessions", count(SESSIONS)),
-    ];
-    let quantile = |name: &str, q| {
-        let histogram = measured.histograms.get(name)?;
-        supported_quantile(histogram, q).map(|ns| ns / 1e9)
-    };
-    values.extend(QUANTILES.map(|(id, _, q)| (id, quantile(histogram::RESPONSE, q))));
-    values.push(("backend_response_p99_s", quantile(BACKEND_TIMES, 0.99)));
-    finite(values)
+    ]);
+    if let Some(response) = measured.histograms.get(histogram::RESPONSE) {
+        QUANTILES.iter().for_each(|(id, _, q)| figures.percentile(id, response, *q));
+    }
+    if let Some(times) = measured.histograms.get(BACKEND_TIMES) {
+        figures.percentile("backend_response_p99_s", times, 0.99);
+    }
+    figures.note_mean("response_time_mean_s", &times(&measured.requests));
+    figures
 }
 
 /// Makes metrics anew from what they are made of.
 pub(super) fn finish(driven: &mut Driven) {
-    driven.measurement.metrics = metrics(&driven.measurement, driven.measured_s());
+    figures(&driven.measurement, driven.measured_s()).put(&mut driven.measurement);
 }
 
 /// What drivers of one guest did, as of one.
@@ -178,7 +178,7 @@ pub(super) fn combine(guests: Vec<Driven>) -> Option<Driven> {
 
 /// The 99th percentile of times, seconds, where there are enough.
 pub(super) fn p99_s(times: &Histogram) -> Option<f64> {
-    supported_quantile(times, 0.99).map(|ns| ns / 1e9)
+    times.percentile(0.99).value().map(|ns| ns / 1e9)
 }
 
 #[cfg(test)]

@@ -73,7 +73,7 @@ fn types(load: u64) -> Vec<RequestType> {
             tolerable: requests - good,
             bytes: bytes * requests,
             response_s: each_s * requests as f64,
-            times: Histogram { bins, min: ns, max: ns, sum: u128::from(ns * requests) },
+            times: Histogram { bins, min: ns, max: ns, sum: u128::from(ns * requests), ..Histogram::default() },
             ..RequestType::default()
         }
     };

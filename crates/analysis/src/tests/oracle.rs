@@ -66,7 +66,7 @@ fn two_sample_intervals() {
 #[test]
 fn trends() {
     for case in expected()["trend"].as_array().unwrap() {
-        let (slope, p) = steady::trend(&floats(&case["y"])).unwrap();
+        let (slope, p) = steady::trend(&floats(&case["y"]), 1.0).unwrap();
         near(slope, &case["slope"], "slope");
         near(p, &case["p"], "p");
     }

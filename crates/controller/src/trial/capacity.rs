@@ -10,7 +10,7 @@ use tare_model::trial::{Measurement, Outcome, Phase};
 use tare_model::{count, histogram};
 use tare_record::JournalEvent;
 
-use super::judge::missed;
+use super::judge::{Figures, missed};
 use super::{Gathered, Stop, Trial};
 use crate::capacity::{self, Found, Search, Try, words};
 use crate::cleanliness::left_of_try;
@@ -107,7 +107,7 @@ impl Searching<'_> {
             }
             Ok((measurement, Some(wrong))) => (capacity::Outcome::Invalid(fit(&wrong)), None, measurement),
             Ok((measurement, None)) => {
-                let outcome = match missed(&trial.task, &measurement.metrics) {
+                let outcome = match missed(&trial.task, &Figures::of(&measurement)) {
                     None => capacity::Outcome::Held,
                     Some(missed) if missed.measured => capacity::Outcome::Missed(missed.why),
                     Some(missed) if served(&measurement.counts) => {

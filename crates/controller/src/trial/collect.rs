@@ -7,9 +7,9 @@ use tare_model::metric::common;
 use tare_model::sample::{CpuAccount, Sample, Source};
 use tare_model::trial::{Measurement, Phase};
 use tare_model::turns::{TrialTurns, TurnsDone};
-use tare_model::{flag, kvm};
+use tare_model::{count, flag, kvm};
 use tare_platform::Reach;
-use tare_probe::ProbeData;
+use tare_probe::{Offering, ProbeData};
 use tare_workload::Driven;
 
 use super::target::{named, source, target_name};
@@ -62,6 +62,8 @@ impl Trial<'_> {
             let work = driven.work / self.task.workload.unit_of_work().counted();
             measurement.metrics.extend(exits(&probed.samples, &measured, window, work));
         }
+        let offering = self.offering(&measurement);
+        gathered.flags.extend(offering.and_then(|what| tare_probe::driver_saturated(&probed, &windows, what)));
         self.note_turns(driven.turns, &probed, gathered);
         // At the edges of turns CPU time is read alone, for the accounts above.
         let edges: HashSet<u64> = probed.edges.into_iter().collect();
@@ -79,6 +81,15 @@ impl Trial<'_> {
         measurement.metrics.extend(known);
         measurement.metrics.extend(gathered.starts.means());
         measurement
+    }
+
+    /// What offered load on the CPUs of this host that the plan keeps for drivers; `None` of a workload without a driver, or with one on another
+    /// machine.
+    fn offering(&self, measurement: &Measurement) -> Option<Offering> {
+        let used_ns = *measurement.counts.get(count::DRIVER_CPU_NS)?;
+        let elsewhere = self.bench.client.is_some();
+        let services = self.task.platform.reach() == Reach::Lab && self.task.workload.traits_in(self.case).services();
+        (!elsewhere).then(|| if services { Offering::All } else { Offering::Drivers(used_ns as f64 / 1e9) })
     }
 
     /// Notes what was done in turns, and what the guests used while it was the turn of others.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::study::{Case, CaseLoad, QosObjective};
+use tare_model::trial::{Incomplete, Measurement};
 use tare_model::written::value as written;
 use tare_model::{capacity, density};
 
@@ -30,6 +31,22 @@ fn in_front(case: &Case, own: Vec<MetricSpec>) -> Vec<MetricSpec> {
     all
 }
 
+/// Figures that are judged.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Figures<'a> {
+    /// By metric id.
+    pub(super) metrics: &'a BTreeMap<String, f64>,
+    /// What they leave out: a percentile that was not reached is in here alone.
+    pub(super) incomplete: &'a BTreeMap<String, Incomplete>,
+}
+
+impl<'a> Figures<'a> {
+    /// Those of a trial.
+    pub(super) const fn of(measurement: &'a Measurement) -> Self {
+        Self { metrics: &measurement.metrics, incomplete: &measurement.incomplete }
+    }
+}
+
 /// Objectives that were not met.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Missed {
@@ -40,26 +57,33 @@ pub(super) struct Missed {
 }
 
 /// The objectives of a case that these figures have missed; `None`: all are met. One without a figure is missed.
-pub(super) fn missed(task: &Task<'_>, figures: &BTreeMap<String, f64>) -> Option<Missed> {
+pub(super) fn missed(task: &Task<'_>, figures: &Figures<'_>) -> Option<Missed> {
     by(&task.case.qos, &super::metrics(task), figures)
 }
 
-fn by(objectives: &[QosObjective], specs: &[MetricSpec], figures: &BTreeMap<String, f64>) -> Option<Missed> {
+fn by(objectives: &[QosObjective], specs: &[MetricSpec], figures: &Figures<'_>) -> Option<Missed> {
     let mut measured = false;
     let judged = objectives.iter().filter_map(|objective| {
         let (id, bound) = (&objective.metric, objective.bound);
         let spec = specs.iter().find(|spec| spec.id == *id);
         let label = spec.map_or(id, |spec| &spec.label);
-        let (Some(value), Some(spec)) = (figures.get(id).copied(), spec) else {
-            return Some(format!("{label} has no figure, and an objective is about it"));
+        let way = |spec: &MetricSpec| if spec.better == Better::Lower { "at most" } else { "at least" };
+        let (Some(value), Some(spec)) = (figures.metrics.get(id).copied(), spec) else {
+            let left_out = figures.incomplete.get(id).zip(spec);
+            measured |= left_out.is_some();
+            return Some(left_out.map_or_else(
+                || format!("{label} has no figure, and an objective is about it"),
+                |(one, spec)| {
+                    let (why, bound) = (tare_model::written::not_reached(one.missing), written(bound, &spec.unit));
+                    format!("{label} was {why}, and should be {} {bound}", way(spec))
+                },
+            ));
         };
-        let (met, way) = match spec.better {
-            Better::Lower => (value <= bound, "at most"),
-            Better::Higher => (value >= bound, "at least"),
-        };
+        let met = if spec.better == Better::Lower { value <= bound } else { value >= bound };
         measured |= !met;
         (!met).then(|| {
-            format!("{label} was {} and should be {way} {}", was(value, bound, &spec.unit), written(bound, &spec.unit))
+            let was = was(value, bound, &spec.unit);
+            format!("{label} was {was} and should be {} {}", way(spec), written(bound, &spec.unit))
         })
     });
     let missed: Vec<String> = judged.collect();
@@ -86,7 +110,8 @@ mod tests {
             MetricSpec::new("rate", "operations", Unit::OperationsPerSecond, Better::Higher),
         ];
         let judge = |metric: &str, bound, figures: &[(&str, f64)]| {
-            let figures = figures.iter().map(|(id, value)| ((*id).to_owned(), *value)).collect();
+            let metrics = &figures.iter().map(|(id, value)| ((*id).to_owned(), *value)).collect();
+            let figures = Figures { metrics, incomplete: &BTreeMap::new() };
             by(&[QosObjective { metric: metric.into(), bound }], &specs, &figures).map(|missed| missed.why)
         };
         assert_eq!(judge("p99", 0.1, &[("p99", 0.1)]), None);
@@ -108,8 +133,19 @@ mod tests {
         let objective = |metric: &str| QosObjective { metric: metric.into(), bound: 1.0 };
         let measured = |metrics: &[&str]| {
             let objectives: Vec<QosObjective> = metrics.iter().map(|metric| objective(metric)).collect();
-            by(&objectives, &specs, &[("p99".to_owned(), 2.0)].into()).map(|missed| missed.measured)
+            let figures = Figures { metrics: &[("p99".to_owned(), 2.0)].into(), incomplete: &BTreeMap::new() };
+            by(&objectives, &specs, &figures).map(|missed| missed.measured)
         };
         assert_eq!((measured(&["rate"]), measured(&["rate", "p99"]), measured(&[])), (Some(false), Some(true), None));
+    }
+
+    #[test]
+    fn a_percentile_that_was_not_reached_misses_its_objective_however_few_operations_there_were() {
+        let specs = [MetricSpec::new("p99", "response time", Unit::Seconds, Better::Lower)];
+        let incomplete = [("p99".to_owned(), Incomplete { missing: 0.021, completed_only: Some(0.001) })].into();
+        let figures = Figures { metrics: &BTreeMap::new(), incomplete: &incomplete };
+        let missed = by(&[QosObjective { metric: "p99".into(), bound: 0.1 }], &specs, &figures);
+        let why = "response time was not reached: 2.1 % of operations did not complete, and should be at most 100 ms";
+        assert_eq!(missed, Some(Missed { why: why.to_owned(), measured: true }));
     }
 }

@@ -24,9 +24,6 @@ pub(crate) struct Counts {
     failed: u64,
     validation_errors: u64,
     bytes: u64,
-    /// Of those that have a response time.
-    response_ns: u64,
-    timed: u64,
     times: Recorder,
 }
 
@@ -34,7 +31,7 @@ impl Counts {
     /// Nothing counted yet.
     pub fn new() -> Self {
         let times = Recorder::new(true);
-        Self { good: 0, tolerable: 0, failed: 0, validation_errors: 0, bytes: 0, response_ns: 0, timed: 0, times }
+        Self { good: 0, tolerable: 0, failed: 0, validation_errors: 0, bytes: 0, times }
     }
 
     /// Counts one.
@@ -46,18 +43,17 @@ impl Counts {
         }
         self.validation_errors += u64::from(ended.fault.is_some());
         self.bytes += ended.bytes;
-        // Wrong answers have no response time. Time-outs do: at least the time-out.
-        if ended.fault.is_none_or(|fault| fault == TIMEOUT || fault == UNFINISHED) {
-            self.timed += 1;
-            self.response_ns += ended.response_ns;
-            self.times.record(ended.response_ns);
+        match ended.fault {
+            None if !ended.cut => self.times.record(ended.response_ns),
+            // Time-outs take at least the time-out. Wrong answers have no response time.
+            None | Some(TIMEOUT | UNFINISHED) => self.times.given_up(ended.response_ns),
+            Some(_) => self.times.failed(),
         }
     }
 }
 
 /// What all threads counted of a type.
 pub(crate) fn merge(mut kind: RequestType, threads: impl Iterator<Item = Counts>) -> RequestType {
-    let (mut response_ns, mut timed) = (0u128, 0u64);
     for counts in threads {
         kind.requests += counts.good + counts.tolerable + counts.failed;
         kind.good += counts.good;
@@ -66,12 +62,10 @@ pub(crate) fn merge(mut kind: RequestType, threads: impl Iterator<Item = Counts>
         kind.validation_errors += counts.validation_errors;
         kind.bytes += counts.bytes;
         kind.times.merge(&counts.times.into_histogram());
-        response_ns += u128::from(counts.response_ns);
-        timed += counts.timed;
     }
     // Those without a response time have the mean of the others, so that the sum over the requests is that mean: errors that come soon do not make a
     // server look fast.
-    kind.response_s = response_ns as f64 / 1e9 * kind.requests as f64 / timed.max(1) as f64;
+    kind.response_s = kind.times.mean().unwrap_or(0.0) / 1e9 * kind.requests as f64;
     kind
 }
 

@@ -79,6 +79,10 @@ pub(crate) fn insert_trial(db: &Connection, record: &TrialRecord) -> Insert {
 fn insert_measurement(db: &Connection, trial: u32, measurement: &Measurement) -> Insert {
     insert_numbers(db, "INSERT INTO metrics VALUES (?1, ?2, ?3)", i64::from(trial), &measurement.metrics)?;
     insert_counts(db, "INSERT INTO counts VALUES (?1, ?2, ?3)", i64::from(trial), &measurement.counts)?;
+    let mut incomplete = db.prepare_cached("INSERT INTO incomplete VALUES (?1, ?2, ?3, ?4)")?;
+    for (metric, one) in &measurement.incomplete {
+        incomplete.execute(params![trial, metric, one.missing, one.completed_only])?;
+    }
     for (name, histogram) in &measurement.histograms {
         insert_histogram(db, trial, name, histogram)?;
     }
@@ -92,7 +96,8 @@ fn insert_measurement(db: &Connection, trial: u32, measurement: &Measurement) ->
 
 fn insert_histogram(db: &Connection, trial: u32, name: &str, histogram: &Histogram) -> Insert {
     db.prepare_cached(
-        "INSERT INTO histograms (trial, name, count, min_ns, max_ns, sum_ns, mean_ns) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "INSERT INTO histograms (trial, name, count, min_ns, max_ns, sum_ns, mean_ns, operations_failed, operations_given_up, waited_ns)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
     )?
     .execute(params![
         trial,
@@ -101,7 +106,10 @@ fn insert_histogram(db: &Connection, trial: u32, name: &str, histogram: &Histogr
         int("minimum of a histogram", histogram.min)?,
         int("maximum of a histogram", histogram.max)?,
         histogram.sum.to_string(),
-        histogram.mean()
+        histogram.mean(),
+        int("failed operations of a histogram", histogram.failed)?,
+        int("given up operations of a histogram", histogram.given_up)?,
+        int("time waited of a histogram", histogram.waited_ns)?
     ])?;
     let id = db.last_insert_rowid();
     insert_bins(db, "INSERT INTO stored_bins VALUES (?1, ?2, ?3, ?4)", id, histogram)

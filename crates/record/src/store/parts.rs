@@ -69,7 +69,7 @@ pub(super) fn read_part(row: &Row<'_>) -> Read<(i64, Part)> {
 fn read_steps(db: &Connection, trial: u32) -> Read<Vec<Step>> {
     let mut steps = rows(
         db,
-        "SELECT step_id, step, within, min_ns, max_ns, sum_ns FROM steps WHERE trial = ?1 ORDER BY position",
+        "SELECT step_id, step, within, min_ns, max_ns, sum_ns, 0, 0, 0 FROM steps WHERE trial = ?1 ORDER BY position",
         trial,
         |row| Ok((row.get::<_, i64>(0)?, Step { name: row.get(1)?, within: row.get(2)?, times: times(row, 3)? })),
     )?;

@@ -10,7 +10,7 @@ use tare_model::histogram::Bin;
 use tare_model::metric::MetricSpec;
 use tare_model::plan::PlannedTrial;
 use tare_model::sample::{Sample, Source};
-use tare_model::trial::{Flag, Measurement, Outcome, TrialRecord};
+use tare_model::trial::{Flag, Incomplete, Measurement, Outcome, TrialRecord};
 
 use super::names::{better_of, phase_of, source_of, unit_of};
 use super::{cpu, cpu_target, parts, requests, scale_up, search, turns};
@@ -116,17 +116,24 @@ fn read_measurement(db: &Connection, trial: u32) -> Read<Measurement> {
         requests: requests::read_requests(db, trial, None)?,
         search: search::read(db, trial)?,
         cpu_search: cpu_target::read(db, trial)?,
+        incomplete: read_incomplete(db, trial)?,
     };
-    let heads =
-        rows(db, "SELECT histogram_id, name, min_ns, max_ns, sum_ns FROM histograms WHERE trial = ?1", trial, |row| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, times(row, 2)?))
-        })?;
+    let sql = "SELECT histogram_id, name, min_ns, max_ns, sum_ns, operations_failed, operations_given_up, waited_ns FROM histograms
+               WHERE trial = ?1";
+    let heads = rows(db, sql, trial, |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, times(row, 2)?)))?;
     for (id, name, mut histogram) in heads {
         let bins = "SELECT low_ns, high_ns, count FROM stored_bins WHERE histogram_id = ?1 ORDER BY low_ns";
         histogram.bins = read_bins(db, bins, id)?;
         measurement.histograms.insert(name, histogram);
     }
     Ok(measurement)
+}
+
+fn read_incomplete(db: &Connection, trial: u32) -> Read<BTreeMap<String, Incomplete>> {
+    let found = rows(db, "SELECT metric, missing, completed_only FROM incomplete WHERE trial = ?1", trial, |row| {
+        Ok((row.get(0)?, Incomplete { missing: row.get(1)?, completed_only: row.get(2)? }))
+    })?;
+    Ok(found.into_iter().collect())
 }
 
 fn read_samples(db: &Connection, trial: u32) -> Read<Vec<Sample>> {
@@ -186,12 +193,13 @@ pub(super) fn counts(db: &Connection, sql: &str, id: impl ToSql) -> Read<BTreeMa
     counts.into_iter().map(|(name, value)| Ok((name, unsigned(1, value)?))).collect()
 }
 
-/// A histogram of which the smallest, the largest and the sum are in three columns from this one on; its bins are in a table of
-/// their own.
+/// A histogram of which the smallest, the largest, the sum and what did not complete are in six columns from this one on; its bins are in a
+/// table of their own.
 pub(super) fn times(row: &Row<'_>, first: usize) -> Read<Histogram> {
     let end = |column: usize| unsigned(column, row.get(column)?);
     let sum = word(row, first + 2, |text| text.parse().ok())?;
-    Ok(Histogram { bins: Vec::new(), min: end(first)?, max: end(first + 1)?, sum })
+    let (failed, given_up, waited_ns) = (end(first + 3)?, end(first + 4)?, end(first + 5)?);
+    Ok(Histogram { bins: Vec::new(), min: end(first)?, max: end(first + 1)?, sum, failed, given_up, waited_ns })
 }
 
 /// The bins of a histogram by a statement that takes its id and gives both ends and the count.

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, TransactionBehavior};
 
 /// Tables with rows of a trial, those that refer to others first, and how their rows are found.
-const ROWS: [(&str, &str); 33] = [
+const ROWS: [(&str, &str); 34] = [
     ("turns", "trial = ?1"),
     ("trial_turns", "trial = ?1"),
     ("stored_request_bins", "request_id IN (SELECT request_id FROM stored_requests WHERE trial = ?1)"),
@@ -38,6 +38,7 @@ const ROWS: [(&str, &str); 33] = [
     ("stored_samples", "trial = ?1"),
     ("metric_specs", "trial = ?1"),
     ("metrics", "trial = ?1"),
+    ("incomplete", "trial = ?1"),
     ("counts", "trial = ?1"),
     ("cpu_accounts", "trial = ?1"),
 ];

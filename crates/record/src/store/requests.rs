@@ -10,8 +10,8 @@ use super::read::{Read, read_bins, real, times, unsigned};
 pub(super) fn insert_requests(db: &Connection, trial: u32, of_try: Option<i64>, types: &[RequestType]) -> Insert {
     let mut head = db.prepare_cached(
         "INSERT INTO stored_requests (trial, try_id, number, type, requests, good, tolerable, failed, validation_errors, bytes,
-         response_s, target, min_ns, max_ns, sum_ns)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+         response_s, target, min_ns, max_ns, sum_ns, operations_failed, operations_given_up, waited_ns)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
     )?;
     for (number, one) in (0i64..).zip(types) {
         head.execute(params![
@@ -29,7 +29,10 @@ pub(super) fn insert_requests(db: &Connection, trial: u32, of_try: Option<i64>, 
             one.target,
             int("minimum of a type", one.times.min)?,
             int("maximum of a type", one.times.max)?,
-            one.times.sum.to_string()
+            one.times.sum.to_string(),
+            int("failed operations of a type", one.times.failed)?,
+            int("given up operations of a type", one.times.given_up)?,
+            int("time waited of a type", one.times.waited_ns)?
         ])?;
         let id = db.last_insert_rowid();
         insert_bins(db, "INSERT INTO stored_request_bins VALUES (?1, ?2, ?3, ?4)", id, &one.times)?;
@@ -42,7 +45,7 @@ pub(super) fn read_requests(db: &Connection, trial: u32, of_try: Option<i64>) ->
     let heads: Vec<(i64, RequestType)> = db
         .prepare_cached(
             "SELECT request_id, type, requests, good, tolerable, failed, validation_errors, bytes, response_s, target, min_ns, max_ns,
-             sum_ns FROM stored_requests WHERE trial = ?1 AND try_id IS ?2 ORDER BY number",
+             sum_ns, operations_failed, operations_given_up, waited_ns FROM stored_requests WHERE trial = ?1 AND try_id IS ?2 ORDER BY number",
         )?
         .query_map(params![trial, of_try], read_head)?
         .collect::<Read<_>>()?;

@@ -51,9 +51,10 @@ fn insert_level(db: &Connection, trial: u32, position: i64, level: &Level) -> In
     db.prepare_cached(
         "INSERT INTO levels (trial, position, guests, failed, cause, window_start_ns, window_end_ns, settled_after_s, operations,
          min_ns, max_ns, sum_ns, zero_bytes, code_bytes, data_bytes, unknown_bytes, pages_shared, pages_sharing,
-         pages_unshared, pages_volatile, pages_skipped, pages_scanned, zero_pages, full_scans, profit_bytes, scanner_cpu_s)
+         pages_unshared, pages_volatile, pages_skipped, pages_scanned, zero_pages, full_scans, profit_bytes, scanner_cpu_s,
+         operations_failed, operations_given_up, waited_ns)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23,
-         ?24, ?25, ?26)",
+         ?24, ?25, ?26, ?27, ?28, ?29)",
     )?
     .execute(params![
         trial,
@@ -81,7 +82,10 @@ fn insert_level(db: &Connection, trial: u32, position: i64, level: &Level) -> In
         int("zero pages", merge.zero_pages)?,
         int("full scans", merge.full_scans)?,
         merge.profit_bytes,
-        merge.scanner_cpu_s
+        merge.scanner_cpu_s,
+        int("failed operations of a level", response.failed)?,
+        int("given up operations of a level", response.given_up)?,
+        int("time waited of a level", response.waited_ns)?
     ])?;
     let id = db.last_insert_rowid();
     insert_numbers(db, "INSERT INTO stored_level_metrics VALUES (?1, ?2, ?3)", id, &level.metrics)?;
@@ -130,8 +134,8 @@ pub(super) fn read(db: &Connection, trial: u32) -> Read<Option<ScaleUp>> {
 fn read_levels(db: &Connection, trial: u32) -> Read<Vec<Level>> {
     let heads = rows(
         db,
-        "SELECT level_id, guests, failed, cause, window_start_ns, window_end_ns, settled_after_s, min_ns, max_ns, sum_ns, zero_bytes,
-         code_bytes, data_bytes, unknown_bytes, pages_shared, pages_sharing, pages_unshared, pages_volatile, pages_skipped,
+        "SELECT level_id, guests, failed, cause, window_start_ns, window_end_ns, settled_after_s, min_ns, max_ns, sum_ns,
+         operations_failed, operations_given_up, waited_ns, zero_bytes, code_bytes, data_bytes, unknown_bytes, pages_shared, pages_sharing, pages_unshared, pages_volatile, pages_skipped,
          pages_scanned, zero_pages, full_scans, profit_bytes, scanner_cpu_s
          FROM levels WHERE trial = ?1 ORDER BY position",
         trial,
@@ -150,18 +154,18 @@ fn read_levels(db: &Connection, trial: u32) -> Read<Vec<Level>> {
 fn read_level(row: &Row<'_>) -> Read<(i64, Level)> {
     let count = |column: usize| unsigned(column, row.get(column)?);
     let saved_from =
-        SavedFrom { zero_bytes: count(10)?, code_bytes: count(11)?, data_bytes: count(12)?, unknown_bytes: count(13)? };
+        SavedFrom { zero_bytes: count(13)?, code_bytes: count(14)?, data_bytes: count(15)?, unknown_bytes: count(16)? };
     let merge = MergeCounters {
-        pages_shared: count(14)?,
-        pages_sharing: count(15)?,
-        pages_unshared: count(16)?,
-        pages_volatile: count(17)?,
-        pages_skipped: count(18)?,
-        pages_scanned: count(19)?,
-        zero_pages: count(20)?,
-        full_scans: count(21)?,
-        profit_bytes: row.get(22)?,
-        scanner_cpu_s: real(row, 23)?,
+        pages_shared: count(17)?,
+        pages_sharing: count(18)?,
+        pages_unshared: count(19)?,
+        pages_volatile: count(20)?,
+        pages_skipped: count(21)?,
+        pages_scanned: count(22)?,
+        zero_pages: count(23)?,
+        full_scans: count(24)?,
+        profit_bytes: row.get(25)?,
+        scanner_cpu_s: real(row, 26)?,
     };
     let level = Level {
         guests: row.get(1)?,

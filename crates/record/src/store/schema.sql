@@ -38,6 +38,17 @@ CREATE TABLE metrics (
     PRIMARY KEY (trial, metric)
 ) WITHOUT ROWID;
 
+-- Metrics of response time in which operations are missing that did not complete. One that has no row in metrics was not reached.
+CREATE TABLE incomplete (
+    trial          INTEGER NOT NULL REFERENCES trials,
+    metric         TEXT NOT NULL,
+    -- Share of the operations that were due, 0 to 1.
+    missing        REAL NOT NULL,
+    -- NULL: none completed.
+    completed_only REAL,
+    PRIMARY KEY (trial, metric)
+) WITHOUT ROWID;
+
 CREATE TABLE counts (
     trial INTEGER NOT NULL REFERENCES trials,
     name  TEXT NOT NULL,
@@ -54,6 +65,10 @@ CREATE TABLE histograms (
     max_ns       INTEGER NOT NULL,
     sum_ns       TEXT NOT NULL,
     mean_ns      REAL,
+    -- Operations without a time: they did not complete. Those that were given up were waited for so long, all together.
+    operations_failed   INTEGER NOT NULL,
+    operations_given_up INTEGER NOT NULL,
+    waited_ns           INTEGER NOT NULL,
     UNIQUE (trial, name)
 );
 
@@ -210,6 +225,10 @@ CREATE TABLE levels (
     min_ns          INTEGER NOT NULL,
     max_ns          INTEGER NOT NULL,
     sum_ns          TEXT NOT NULL,
+    -- As in histograms.
+    operations_failed   INTEGER NOT NULL,
+    operations_given_up INTEGER NOT NULL,
+    waited_ns           INTEGER NOT NULL,
     -- Saved by merging, by what it was.
     zero_bytes      INTEGER NOT NULL,
     code_bytes      INTEGER NOT NULL,
@@ -327,6 +346,10 @@ CREATE TABLE tries (
     min_ns          INTEGER NOT NULL,
     max_ns          INTEGER NOT NULL,
     sum_ns          TEXT NOT NULL,
+    -- As in histograms.
+    operations_failed   INTEGER NOT NULL,
+    operations_given_up INTEGER NOT NULL,
+    waited_ns           INTEGER NOT NULL,
     UNIQUE (trial, position)
 );
 
@@ -418,6 +441,10 @@ CREATE TABLE stored_requests (
     min_ns            INTEGER NOT NULL,
     max_ns            INTEGER NOT NULL,
     sum_ns            TEXT NOT NULL,
+    -- As in histograms.
+    operations_failed   INTEGER NOT NULL,
+    operations_given_up INTEGER NOT NULL,
+    waited_ns           INTEGER NOT NULL,
     UNIQUE (trial, try_id, number)
 );
 

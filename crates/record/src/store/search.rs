@@ -28,7 +28,8 @@ fn insert_try(db: &Connection, trial: u32, position: i64, probe: &Probe) -> Inse
     let response = &probe.response;
     db.prepare_cached(
         "INSERT INTO tries (trial, position, load, purpose, failed, cause, window_start_ns, window_end_ns, operations, min_ns,
-         max_ns, sum_ns) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+         max_ns, sum_ns, operations_failed, operations_given_up, waited_ns)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
     )?
     .execute(params![
         trial,
@@ -42,7 +43,10 @@ fn insert_try(db: &Connection, trial: u32, position: i64, probe: &Probe) -> Inse
         int("operations of a try", response.count())?,
         int("minimum of a try", response.min)?,
         int("maximum of a try", response.max)?,
-        response.sum.to_string()
+        response.sum.to_string(),
+        int("failed operations of a try", response.failed)?,
+        int("given up operations of a try", response.given_up)?,
+        int("time waited of a try", response.waited_ns)?
     ])?;
     let id = db.last_insert_rowid();
     insert_numbers(db, "INSERT INTO stored_try_metrics VALUES (?1, ?2, ?3)", id, &probe.metrics)?;
@@ -70,8 +74,8 @@ pub(super) fn read(db: &Connection, trial: u32) -> Read<Option<CapacitySearch>> 
     let Some(mut search) = head else { return Ok(None) };
     let heads = rows(
         db,
-        "SELECT try_id, load, purpose, failed, cause, window_start_ns, window_end_ns, min_ns, max_ns, sum_ns FROM tries
-         WHERE trial = ?1 ORDER BY position",
+        "SELECT try_id, load, purpose, failed, cause, window_start_ns, window_end_ns, min_ns, max_ns, sum_ns,
+         operations_failed, operations_given_up, waited_ns FROM tries WHERE trial = ?1 ORDER BY position",
         trial,
         read_head,
     )?;

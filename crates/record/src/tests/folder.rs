@@ -7,7 +7,7 @@ use tare_model::histogram::Bin;
 use tare_model::precision::{CaseBlocks, WhyEnded};
 use tare_model::sample::{Sample, Source};
 use tare_model::study::Precision;
-use tare_model::trial::{Flag, Outcome, Part, Phase, Step, TrialRecord};
+use tare_model::trial::{Flag, Incomplete, Outcome, Part, Phase, Step, TrialRecord};
 use tare_model::{Histogram, plan::Plan};
 
 use crate::testing::{self, write_run};
@@ -243,7 +243,7 @@ fn any_histogram() -> impl Strategy<Value = Histogram> {
     (proptest::collection::btree_map(0..max, 1..1000u64, 0..6), any::<u128>(), 0..max, 0..max).prop_map(
         |(bins, sum, min, max)| {
             let bins = bins.into_iter().map(|(low, count)| Bin { low, high: low, count }).collect();
-            Histogram { bins, min, max, sum }
+            Histogram { bins, min, max, sum, ..Histogram::default() }
         },
     )
 }
@@ -288,6 +288,7 @@ proptest! {
         wide in any::<Option<(i32, i32)>>(),
         parts in any_parts(),
         steps in any_steps(),
+        gone in any::<(u32, u32, u32)>(),
     ) {
         let plan = testing::plan(1);
         let mut record = testing::trial(&plan, 0);
@@ -297,7 +298,10 @@ proptest! {
         record.window_ns = wide.map(|(a, b)| (u64::from(a.unsigned_abs()), u64::from(b.unsigned_abs())));
         if let Outcome::Completed(m) = &mut record.outcome {
             m.metrics.insert("extra".to_owned(), value);
-            m.histograms.insert("lateness".to_owned(), histogram);
+            let (failed, given_up, waited_ns) = (gone.0.into(), gone.1.into(), gone.2.into());
+            m.histograms.insert("lateness".to_owned(), Histogram { failed, given_up, waited_ns, ..histogram });
+            let completed_only = (gone.0 % 2 == 0).then_some(value);
+            m.incomplete.insert("extra".to_owned(), Incomplete { missing: value, completed_only });
             (m.parts, m.steps) = (parts, steps);
         }
         let dir = tempfile::tempdir().unwrap();

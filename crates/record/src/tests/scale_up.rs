@@ -126,7 +126,15 @@ fn any_level() -> impl Strategy<Value = Level> {
             window_ns,
             settled_after_s: settled.map(f64::from),
             metrics,
-            response: Histogram { min: a, max: b, sum: u128::from(c) << 40, bins: Vec::new() },
+            response: Histogram {
+                min: a,
+                max: b,
+                sum: u128::from(c) << 40,
+                failed: c,
+                given_up: a,
+                waited_ns: b,
+                ..Histogram::default()
+            },
             parts,
             saved_from: SavedFrom { zero_bytes: a, code_bytes: b, data_bytes: c, unknown_bytes: a },
             merge: MergeCounters {

@@ -91,7 +91,7 @@ fn forty_tries_of_fifteen_types_take_little_room() {
     let mut record = testing::capacity_trial(&plan, 0);
     // Two thousand requests that are all in bins of their own.
     let bins = (1..=200u64).map(|n| Bin { low: n << 20, high: (n << 20) + 9999, count: 10 }).collect();
-    let times = Histogram { bins, min: 1 << 20, max: 200 << 20, sum: 1 << 32 };
+    let times = Histogram { bins, min: 1 << 20, max: 200 << 20, sum: 1 << 32, ..Histogram::default() };
     let mut one = search_of(&mut record).probes[0].clone();
     one.requests = vec![RequestType { times, ..one.requests[0].clone() }; 15];
     search_of(&mut record).probes = vec![one; 40];
@@ -203,6 +203,9 @@ fn any_request() -> impl Strategy<Value = RequestType> {
                 min: 3,
                 max: 4,
                 sum: u128::from(sum) << 40,
+                failed: requests,
+                given_up: good,
+                waited_ns: bytes,
             },
         },
     )
@@ -232,6 +235,9 @@ fn any_try() -> impl Strategy<Value = Probe> {
                 max: window_ns.1,
                 sum: u128::from(window_ns.0) << 50,
                 bins: Vec::new(),
+                failed: window_ns.0,
+                given_up: window_ns.1,
+                waited_ns: window_ns.0,
             },
             requests,
             cpu: cpus.map(|cpus| CpuAccount { window_s: load, cpus, steal_s: load, ..CpuAccount::default() }),

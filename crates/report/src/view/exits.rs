@@ -53,7 +53,12 @@ mod tests {
         let (arm, label) = (own.arm.clone(), arms.label(&own.arm));
         for (spec, exits) in specs("an operation").into_iter().zip([12.0, 3.0, 0.0]) {
             own.estimate.value = exits;
-            findings.cases[0].metrics.push(MetricFindings { spec, arms: vec![own.clone()], comparisons: Vec::new() });
+            findings.cases[0].metrics.push(MetricFindings {
+                spec,
+                arms: vec![own.clone()],
+                comparisons: Vec::new(),
+                incomplete: Vec::new(),
+            });
         }
         let case = &findings.cases[0];
         let found = table(case, &Arms::of(&findings)).unwrap();

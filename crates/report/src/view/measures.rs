@@ -2,6 +2,7 @@
 
 use tare_model::findings::{ArmCpu, CaseFindings, Comparison, Distribution, Findings, Standing};
 use tare_model::metric::{Unit, common};
+use tare_model::written::not_reached;
 
 use super::table::{Cell, Column, Table};
 use super::{density, exits};
@@ -32,9 +33,16 @@ pub(super) fn metrics(case: &CaseFindings, findings: &Findings, arms: &Arms) -> 
         let mut row = vec![Cell::with_note(&metric.spec.label, format!("{note}{}", words::better(metric.spec.better)))];
         for arm in arms.iter() {
             let found = metric.arms.iter().find(|estimate| estimate.arm == arm.id);
-            row.push(found.map_or_else(Cell::none, |found| {
+            let left_out = metric.incomplete.iter().find(|one| one.arm == arm.id).map(|one| one.note.as_str());
+            let cell = found.map(|found| {
                 estimate_cell(format::estimate_parts(&found.estimate, &metric.spec.unit), found.estimate.n)
-            }));
+            });
+            row.push(match (cell, left_out) {
+                (Some(cell), Some(note)) => cell.noted(note),
+                (Some(cell), None) => cell,
+                (None, Some(note)) => Cell::text(note),
+                (None, None) => Cell::none(),
+            });
         }
         table.rows.push(row);
     }
@@ -94,7 +102,10 @@ fn p_value(comparison: &Comparison) -> Cell {
 /// The percentiles of a distribution.
 pub(super) fn percentiles(case: &CaseFindings, name: &str, arms: &Arms) -> Option<Table> {
     let of_name: Vec<&Distribution> = case.distributions.iter().filter(|d| d.name == name).collect();
-    let mut quantiles: Vec<f64> = of_name.iter().flat_map(|d| d.quantiles.iter().map(|(q, _)| *q)).collect();
+    let all = |d: &&Distribution| {
+        d.quantiles.iter().map(|(q, _)| *q).chain(d.incomplete.iter().map(|(q, _)| *q)).collect::<Vec<_>>()
+    };
+    let mut quantiles: Vec<f64> = of_name.iter().flat_map(all).collect();
     quantiles.sort_by(f64::total_cmp);
     quantiles.dedup();
     let mut table = Table::by_arm(
@@ -110,14 +121,16 @@ pub(super) fn percentiles(case: &CaseFindings, name: &str, arms: &Arms) -> Optio
     let mut operations = vec![Cell::text("operations")];
     for arm in arms.iter() {
         let found = of_name.iter().find(|d| d.arm == arm.id);
-        operations.push(found.map_or_else(Cell::none, |d| Cell::text(format::count(d.operations))));
+        operations.push(found.map_or_else(Cell::none, |d| {
+            let cell = Cell::text(format::count(d.operations));
+            let gone = || format!("{} did not complete", format::count(d.not_completed));
+            if d.not_completed > 0 { cell.noted(&gone()) } else { cell }
+        }));
     }
     for q in &quantiles {
         let mut row = vec![Cell::text(format::quantile(*q))];
         for arm in arms.iter() {
-            let found = of_name.iter().find(|d| d.arm == arm.id);
-            let estimate = found.and_then(|d| d.quantiles.iter().find(|(own, _)| own == q)).map(|(_, e)| e);
-            row.push(Cell::known(estimate, &Unit::Seconds));
+            row.push(of_name.iter().find(|d| d.arm == arm.id).map_or_else(Cell::none, |d| percentile(d, *q)));
         }
         table.rows.push(row);
     }
@@ -125,6 +138,20 @@ pub(super) fn percentiles(case: &CaseFindings, name: &str, arms: &Arms) -> Optio
         table.rows.push(operations);
     }
     table.filled()
+}
+
+/// A percentile of an arm, with what the completed operations alone would show where that is another one.
+fn percentile(distribution: &Distribution, q: f64) -> Cell {
+    let found = distribution.quantiles.iter().find(|(own, _)| *own == q).map(|(_, estimate)| estimate);
+    let Some((_, one)) = distribution.incomplete.iter().find(|(own, _)| *own == q) else {
+        return Cell::known(found, &Unit::Seconds);
+    };
+    let cell =
+        found.map_or_else(|| Cell::text(not_reached(one.missing)), |found| Cell::estimate(found, &Unit::Seconds));
+    match one.completed_only {
+        Some(seconds) => cell.noted(&format!("completed only: {}", format::value(seconds, &Unit::Seconds))),
+        None => cell,
+    }
 }
 
 /// Where the CPU went.

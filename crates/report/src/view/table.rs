@@ -116,6 +116,12 @@ impl Cell {
         Self { note: note.into(), ..Self::text(text) }
     }
 
+    /// The same with one more note.
+    pub(crate) fn noted(self, more: &str) -> Self {
+        let note = if self.note.is_empty() { more.to_owned() } else { format!("{}; {more}", self.note) };
+        Self { note, ..self }
+    }
+
     pub(crate) fn chip(text: impl Into<String>, class: &'static str) -> Self {
         Self { chip: class, ..Self::text(text) }
     }

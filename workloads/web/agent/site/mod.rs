@@ -17,7 +17,7 @@
 //!     // on each piece:       asked.feed(&site, bytes)?              // bytes of the body, transfer coding removed
 //!     // at the end of a body: asked.finish(&site)?
 //!     for n in 0..site.embedded(state) { let asked = user.ask_embedded(&site, n, &mut out); ... }
-//!     tally.record(&site, state, &Ended { response_ns, bytes, fault }, in_window);   // record_late: see there
+//!     tally.record(&site, state, &Ended { response_ns, bytes, fault, cut }, in_window);   // record_late: see there
 //! }
 //! ```
 //!

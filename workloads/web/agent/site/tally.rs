@@ -31,8 +31,8 @@ impl Tally {
 
     /// Counts a request that was due in the measured window and did not end in it, if it has failed: what a server answers too late, or
     /// never, is not overlooked because the window was over meanwhile. A download is judged only where it has come to an end.
-    pub fn record_late(&mut self, site: &Site, state: u16, done: &Ended, ended: bool) {
-        let judged = ended || done.fault.is_some() || !site.is_download(state);
+    pub fn record_late(&mut self, site: &Site, state: u16, done: &Ended) {
+        let judged = !done.cut || done.fault.is_some() || !site.is_download(state);
         let failed = judged && judge(site, state, done) == Verdict::Failed;
         self.record(site, state, done, failed);
     }

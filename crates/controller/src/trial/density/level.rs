@@ -4,19 +4,18 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use tare_memory::cost::Cost;
-use tare_model::Histogram;
 use tare_model::density::{Level, StopKind, TileGuest, metric};
-use tare_model::histogram;
+use tare_model::histogram::{self, Percentile};
 use tare_model::merging::SavedFrom;
 use tare_model::sample::{CpuAccount, Sample, Source};
-use tare_model::trial::{Flag, Measurement, Part, Phase};
+use tare_model::trial::{Flag, Incomplete, Measurement, Part, Phase};
 use tare_workload::{DriverSite, WorkSite};
 
 use super::add::STALE;
 use super::watch::{Reading, at, nearest};
 use super::{Ascending, WAIT_EVERY};
 use crate::text::fit;
-use crate::trial::judge::missed;
+use crate::trial::judge::{Figures, missed};
 use crate::trial::target::{Target, target_name};
 use crate::trial::{Gathered, Stop};
 
@@ -27,8 +26,6 @@ const GUESTS_SAMPLED: usize = 4;
 /// Columns of the host's CPUs in which they work; time that was stolen is not theirs.
 const BUSY: [&str; 5] = ["user", "nice", "system", "irq", "softirq"];
 const IDLE: [&str; 2] = ["idle", "iowait"];
-/// Operations below which there is no 99th percentile: ten must lie beyond it.
-const OPERATIONS_P99: u64 = 1000;
 
 /// What was gathered of one level apart from all others.
 #[derive(Default)]
@@ -100,9 +97,10 @@ impl Ascending<'_> {
         let (why, more) = match driven {
             Err(stop) => (Some(fired.unwrap_or((StopKind::Killed, stop.reason))), false),
             Ok(seen) => {
-                self.fill(&mut level, &seen);
+                let incomplete = self.fill(&mut level, &seen);
                 let wrong = seen.wrong.clone().map(|reason| (StopKind::Wrong, reason));
-                let missed = || missed(&self.trial.task, &level.metrics).map(|missed| (StopKind::Qos, missed.why));
+                let figures = Figures { metrics: &level.metrics, incomplete: &incomplete };
+                let missed = || missed(&self.trial.task, &figures).map(|missed| (StopKind::Qos, missed.why));
                 let ended = fired.or(wrong);
                 let more = ended.is_none();
                 let why = ended.or_else(missed);
@@ -186,8 +184,8 @@ impl Ascending<'_> {
         Ok(Seen { measurement, window_ns, work, wrong: wrong.or(seen), costs, host_cpu })
     }
 
-    /// What a level tells, from what was seen.
-    fn fill(&self, level: &mut Level, seen: &Seen) {
+    /// What a level tells, from what was seen; returns what its figures leave out.
+    fn fill(&self, level: &mut Level, seen: &Seen) -> BTreeMap<String, Incomplete> {
         let guests = f64::from(level.guests);
         let window_s = seen.window_ns.1.saturating_sub(seen.window_ns.0) as f64 / 1e9;
         let readings = self.watch.readings();
@@ -210,7 +208,13 @@ impl Ascending<'_> {
             }
         };
         add(metric::OPERATIONS, (window_s > 0.0).then(|| seen.work / window_s));
-        add(metric::RESPONSE_P99, p99(&level.response));
+        let (p99, mut incomplete) = (level.response.percentile(0.99), seen.measurement.incomplete.clone());
+        if p99 == Percentile::NotReached {
+            let completed_only = level.response.completed().quantile(0.99).map(|ns| ns / 1e9);
+            let own = Incomplete { missing: level.response.missing(), completed_only };
+            incomplete.entry(metric::RESPONSE_P99.to_owned()).or_insert(own);
+        }
+        add(metric::RESPONSE_P99, p99.value().map(|ns| ns / 1e9));
         add(metric::HOST_CPU, seen.host_cpu);
         let promised = self.promised_bytes() as f64;
         add(metric::PROMISED, Some(promised));
@@ -237,6 +241,7 @@ impl Ascending<'_> {
         level.saved_from = together(&seen.costs);
         level.merge = end.and_then(|end| end.merge).unwrap_or_default();
         self.fill_shares(level);
+        incomplete
     }
 
     /// What each member of a tile still does of what it did with one tile on the host, where that was measured.
@@ -303,12 +308,6 @@ fn host_cpu(samples: &[Sample], window: (u64, u64)) -> Option<f64> {
     let sum = |columns: &[&str]| columns.iter().map(gain).sum::<Option<f64>>();
     let (busy, idle) = (sum(&BUSY)?, sum(&IDLE)?);
     (busy + idle > 0.0).then(|| busy / (busy + idle))
-}
-
-/// The 99th percentile of response times, seconds, where there are enough of them.
-fn p99(response: &Histogram) -> Option<f64> {
-    let quantile = response.quantile(0.99).filter(|_| response.count() >= OPERATIONS_P99);
-    quantile.map(|ns| ns / 1e9)
 }
 
 /// Whether samples from there are kept: the host's, the driver's and those of the first guests. What all the others show is in

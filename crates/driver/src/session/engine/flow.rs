@@ -207,7 +207,7 @@ impl<U: Users> Engine<'_, U> {
 
     /// How an operation ends now, and which of its moments are measured.
     fn end_of(&self, session: &Session<U::User>, now: u64, fault: Option<Fault>) -> (Ended, Window) {
-        let ended = Ended { response_ns: now.saturating_sub(session.from), bytes: session.bytes, fault };
+        let ended = Ended { response_ns: now.saturating_sub(session.from), bytes: session.bytes, fault, cut: false };
         let timeline = &self.common.timeline;
         (ended, Window { due: timeline.measures(session.due), ended: timeline.counts_at(session.due, now) })
     }
@@ -221,7 +221,7 @@ impl<U: Users> Engine<'_, U> {
         let tally = &mut self.counts.tally;
         tally.answered += 1;
         tally.operations += u64::from(window.ended);
-        self.meter.set_operations(tally.answered);
+        self.meter.answered(ended.response_ns);
         if window.due {
             tally.response.record(ended.response_ns);
             tally.service.record(now.saturating_sub(session.sent));
@@ -247,9 +247,11 @@ impl<U: Users> Engine<'_, U> {
         session.failures = session.failures.saturating_add(1);
         self.users.failed(&mut session.user, &ended, window, broken);
         self.counts.tally.error(fault.to_string());
-        if fault == TIMEOUT && window.due {
-            // Censored: it would have taken longer than was waited for.
-            self.counts.tally.response.record(ended.response_ns);
+        match (window.due, fault == TIMEOUT) {
+            // It would have taken longer than was waited for.
+            (true, true) => self.counts.tally.given_up(ended.response_ns),
+            (true, false) => self.counts.tally.failed(),
+            (false, _) => {}
         }
         self.leave(slot, &ended, window, now);
         self.next(slot, now, self.common.timeline.after(now, pause), now);
@@ -286,9 +288,9 @@ impl<U: Users> Engine<'_, U> {
             }
             let user = &mut self.sessions[slot].user;
             if let Some(due) = self.users.next_due(user).filter(|&due| timeline.measures(due)) {
-                let cut = Ended { response_ns: timeline.waited(due, now), bytes: 0, fault: None };
+                let cut = Ended { response_ns: timeline.waited(due, now), bytes: 0, fault: None, cut: true };
                 self.users.never_begun(Some(user), &cut);
-                self.counts.tally.response.record(cut.response_ns);
+                self.counts.tally.given_up(cut.response_ns);
             }
         }
         let Some(shared) = self.common.arrivals else { return };
@@ -301,8 +303,8 @@ impl<U: Users> Engine<'_, U> {
             shared.backlog.given_up(due);
             if timeline.measures(due) {
                 self.counts.tally.unfinished += 1;
-                self.counts.tally.response.record(censored(due));
-                let cut = Ended { response_ns: timeline.waited(due, now), bytes: 0, fault: None };
+                self.counts.tally.given_up(censored(due));
+                let cut = Ended { response_ns: timeline.waited(due, now), bytes: 0, fault: None, cut: true };
                 self.users.never_begun(None, &cut);
             }
         }
@@ -312,7 +314,8 @@ impl<U: Users> Engine<'_, U> {
     /// it was due.
     fn cut_off(&mut self, slot: usize, now: u64, censored: u64) {
         let silent = self.silent(&self.sessions[slot], now);
-        let (cut, window) = self.end_of(&self.sessions[slot], now, None);
+        let (ended, window) = self.end_of(&self.sessions[slot], now, None);
+        let cut = Ended { cut: true, ..ended };
         let session = &mut self.sessions[slot];
         let (stage, _) = self.common.timeline.stage_at(session.due);
         self.users.unfinished(&mut session.user, &cut, stage, silent);
@@ -320,11 +323,11 @@ impl<U: Users> Engine<'_, U> {
         if self.common.arrivals.is_none() {
             tally.error(CUT_OFF.to_owned());
             if window.due {
-                tally.response.record(cut.response_ns);
+                tally.given_up(cut.response_ns);
             }
         } else if window.due {
             tally.unfinished += 1;
-            tally.response.record(censored);
+            tally.given_up(censored);
         }
     }
 

@@ -145,6 +145,8 @@ pub(crate) struct Ended {
     pub bytes: u64,
     /// The first thing that was wrong with it, if anything was.
     pub fault: Option<Fault>,
+    /// Whether it did not come to its end, for the run was over before.
+    pub cut: bool,
 }
 
 /// Which moments of an operation lie in the measured window. In turns it has ended where it was due.

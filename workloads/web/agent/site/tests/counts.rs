@@ -5,7 +5,7 @@ use crate::session::engine::Ended;
 use crate::session::fault::{Fault, UNFINISHED};
 
 fn done(response_ns: u64, bytes: u64) -> Ended {
-    Ended { response_ns, bytes, fault: None }
+    Ended { response_ns, bytes, fault: None, cut: false }
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn threads_add_up_and_targets_of_a_type_do_too() {
     assert_eq!((types[1].name.as_str(), types[1].target), ("download", None));
     // The third thread's took 3 s each.
     assert_eq!((types[0].requests, types[0].good, types[0].tolerable, types[0].failed), (300, 196, 98, 6));
-    assert_eq!((types[0].bytes, types[0].times.count()), (2_100, 300));
+    assert_eq!((types[0].bytes, types[0].times.count(), types[0].times.given_up), (2_100, 294, 6));
     assert!((types[0].response_s - 600.0).abs() < 1e-6);
     assert_eq!(faults, [("timeout".to_owned(), 6)]);
 }
@@ -83,11 +83,11 @@ fn a_wrong_answer_that_comes_soon_does_not_make_the_mean_shorter() {
 fn what_was_due_in_the_window_and_failed_after_it_is_counted() {
     let site = Site::compile(&drive(all_kinds())).unwrap();
     let mut tally = Tally::new(&site);
-    tally.record_late(&site, 0, &done(SECOND, 1), true);
-    tally.record_late(&site, 0, &done(5 * SECOND, 1), false);
+    tally.record_late(&site, 0, &done(SECOND, 1));
+    tally.record_late(&site, 0, &Ended { cut: true, ..done(5 * SECOND, 1) });
     // Of a download that is under way nobody knows how fast it will have been, unless nothing comes any more.
-    tally.record_late(&site, 5, &done(10 * SECOND, 1), false);
-    tally.record_late(&site, 5, &Ended { fault: Some(UNFINISHED), ..done(10 * SECOND, 1) }, false);
+    tally.record_late(&site, 5, &Ended { cut: true, ..done(10 * SECOND, 1) });
+    tally.record_late(&site, 5, &Ended { fault: Some(UNFINISHED), cut: true, ..done(10 * SECOND, 1) });
     let (types, faults) = Tally::merge(&site, vec![tally]);
     assert_eq!((types[0].requests, types[0].failed, types[0].validation_errors), (1, 1, 0));
     assert_eq!((types[1].requests, types[1].failed), (1, 1));

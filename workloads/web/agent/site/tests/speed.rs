@@ -71,7 +71,7 @@ fn cost_of_a_request() {
     let mut tally = Tally::new(&site);
     report("count", || {
         for n in 0..u64::from(REQUESTS) {
-            tally.record(&site, 0, &Ended { response_ns: n * 1_000, bytes: 30_000, fault: None }, true);
+            tally.record(&site, 0, &Ended { response_ns: n * 1_000, bytes: 30_000, fault: None, cut: false }, true);
         }
     });
     assert_eq!(Tally::merge(&site, vec![tally]).0[0].requests, u64::from(REQUESTS));
