@@ -53,7 +53,7 @@ mod unsafety;
 mod words;
 
 pub use findings::findings;
-pub use paired::paired_ratio;
+pub use paired::{paired_ratio, spreads};
 pub use power::Rule;
 pub use precision::judge;
 pub use run::Run;

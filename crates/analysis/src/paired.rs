@@ -1,8 +1,23 @@
-//! A ratio of paired values, for those who have pairs that are not arms of a study.
+//! Paired values and how they spread, for those who have pairs that are not arms of a study, or plan a study by an earlier one.
 
-use tare_model::findings::Estimate;
+use std::collections::BTreeMap;
 
-use crate::estimate;
+use tare_model::findings::{CaseFindings, Estimate, Findings, Verdict};
+
+use crate::{estimate, student};
+
+/// By case, how much the ratio of a block spreads in the primary metric: the standard deviation of its logarithm, of the arm that spreads
+/// most, over all blocks that ran. Cases without two blocks of any arm have none.
+pub fn spreads(findings: &Findings) -> BTreeMap<String, f64> {
+    let of_case = |case: &CaseFindings| {
+        let primary = case.metrics.iter().find(|metric| metric.spec.primary)?;
+        let compared = primary.comparisons.iter().filter(|own| own.verdict != Verdict::NotComparable);
+        let spread = compared
+            .filter_map(|own| student::deviation(&own.blocks.iter().map(|(_, ratio)| ratio.ln()).collect::<Vec<_>>()));
+        Some((case.id.clone(), spread.filter(|spread| spread.is_finite()).reduce(f64::max)?))
+    };
+    findings.cases.iter().filter_map(of_case).collect()
+}
 
 /// The ratio of the first values over the second, with its interval, by the same procedure as a comparison
 /// of arms: pairs are what was measured in one block. `None` without a pair, or when a value is not above

@@ -188,6 +188,19 @@ pub struct PlanArguments {
     /// Print plan.json instead of text.
     #[arg(long)]
     pub json: bool,
+    /// How much the ratio of arm to baseline is assumed to spread from block to block, for the power that the plan states (default 2 %).
+    #[arg(long, value_name = "PERCENT", value_parser = percent, conflicts_with = "noise_from")]
+    pub noise: Option<f64>,
+    /// Take that spread from an earlier run, case by case.
+    #[arg(long, value_name = "RUN")]
+    pub noise_from: Option<PathBuf>,
+}
+
+/// A share above 0 and below 1, written as `2%` or `2 %`.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').map(str::trim).and_then(|number| number.parse::<f64>().ok());
+    let share = number.map(|number| number / 100.0).filter(|share| *share > 0.0 && *share < 1.0);
+    share.ok_or_else(|| "write a percentage above 0 and below 100, such as `2%`".to_owned())
 }
 
 /// Arguments of `tare doctor`.

@@ -7,6 +7,7 @@ mod commands;
 mod exit;
 mod output;
 mod place;
+mod power;
 mod progress;
 mod reads;
 mod said;

@@ -13,6 +13,7 @@ use tare_study::{Directories, HostFacts, LoadedStudy};
 use crate::args::{PlanArguments, StudyArguments};
 use crate::catalog::Registries;
 use crate::exit::{Exit, Failure};
+use crate::power::{self, Noise};
 use crate::{available, output, place, studies};
 
 /// Shows what a run would do, and which of its arms and workloads this host cannot run.
@@ -26,7 +27,11 @@ pub fn command(arguments: &PlanArguments) -> Result<Exit, Failure> {
         let json = serde_json::to_string_pretty(&shown).map_err(|error| Failure::new(error, Exit::Failure))?;
         output::print(&json)?;
     } else {
+        let noise = Noise::new(arguments.noise, arguments.noise_from.as_deref())?;
         output::print(&tare_study::human(&plan, &host(Path::new("runs"))?))?;
+        for line in power::words(&plan, &noise) {
+            output::print(&line)?;
+        }
         output::print(NOT_TRIED)?;
         if loaded.draws_seed {
             output::print(DRAWS)?;
