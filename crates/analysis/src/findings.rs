@@ -116,12 +116,12 @@ impl<'a> CaseTrials<'a> {
                 .push(format!("On {} the steps add up to more than the whole operation: rely on neither.", arm.label));
         }
         let offset = self.case.phases.steady_offset_ns();
-        let density = density::of_case(self.case, self.arms());
+        let density = density::of_case(self.plan, self.case, self.arms());
         let mut metrics: Vec<MetricFindings> = specs.iter().map(|spec| self.metric(spec)).collect();
         if let (Some(density), Some(primary)) = (&density, metrics.first_mut()) {
-            density::qualify(self.plan, density, &mut primary.comparisons);
+            density::qualify(self.plan, density, primary);
         }
-        let capacity = capacity::of_case(self.case, self.arms());
+        let capacity = capacity::of_case(self.plan, self.case, self.arms());
         let requests: Vec<ArmRequests> =
             self.arms().filter_map(|(arm, trials)| requests::of_arm(&arm.id, trials, self.case, self.load)).collect();
         not_measured.extend(self.capacities(&capacity, &mut metrics, !requests.is_empty()));
@@ -378,10 +378,7 @@ fn answer(plan: &Plan, cases: &[CaseFindings]) -> Vec<Answer> {
             let found =
                 primary.and_then(|metric| metric.comparisons.iter().find(|comparison| comparison.arm == arm.id));
             let (verdict, size, sentence) = match found {
-                Some(c) => {
-                    let carried = case.density.as_ref().and_then(|found| density::sentence(plan, found, c));
-                    (c.verdict, c.ratio.value.ln().abs(), carried.unwrap_or_else(|| c.sentence.clone()))
-                }
+                Some(c) => (c.verdict, c.ratio.value.ln().abs(), c.sentence.clone()),
                 None => {
                     let none = format!("{}: cannot say: no trial of this case was run", arm.label);
                     (Verdict::CannotSay, 0.0, none)

@@ -19,6 +19,7 @@ mod findings;
 mod fit;
 mod flags;
 mod grouped;
+mod held;
 mod limits;
 mod located;
 mod marked;
@@ -43,6 +44,7 @@ mod steps;
 mod student;
 #[cfg(test)]
 mod tests;
+pub mod threshold;
 mod turns;
 mod unsafety;
 mod words;

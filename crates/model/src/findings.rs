@@ -20,6 +20,7 @@ mod consolidation;
 pub mod section;
 mod serving;
 mod sizing;
+mod threshold;
 mod turns;
 
 pub use consolidation::{
@@ -31,6 +32,7 @@ pub use sizing::{
     ArmSizing, CpuModel, ResponseModel, SizeAdvice, SizeCheck, SizeModel, SizePoint, SizeQuestion, SizeRange,
     SizingFindings,
 };
+pub use threshold::{ThresholdRatio, Thresholds};
 pub use turns::{Effort, PrecisionLimits, TurnFigure};
 
 /// Newest schema of `findings.json` that this tare reads.
@@ -180,8 +182,10 @@ pub struct DensityFindings {
 pub struct ArmDensity {
     /// Arm id.
     pub arm: String,
-    /// Guests that held in all repeats: the least of the repeats' largest numbers.
+    /// Guests that half of the scale-ups hold: of `fit` or, without one, the median of `held_blocks`.
     pub held: u32,
+    /// The distribution of what scale-ups hold; `None` of figures that others published.
+    pub fit: Option<Thresholds>,
     /// (block, largest number that held).
     pub held_blocks: Vec<(u32, u32)>,
     /// Whether the scale-ups ended because the series did: the host may carry more.
