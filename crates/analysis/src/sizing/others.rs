@@ -21,7 +21,7 @@ pub struct GuestSizing {
     pub arm: String,
     /// Guests to be put on one host.
     pub guests: u32,
-    /// Guests that 95 of 100 scale-ups hold; of figures that others published, those of the middle block.
+    /// The largest number of guests that was tried and that 95 of 100 scale-ups hold; of figures that others published, those of the middle block.
     pub held: u32,
     /// Blocks that it is made from.
     pub blocks: u32,
@@ -69,8 +69,10 @@ pub(super) fn guests(figures: &Figures<'_>, question: &SizeQuestion) -> Vec<Gues
 fn guest(case: &Case, found: &DensityFindings, arm: &ArmDensity, question: &SizeQuestion) -> GuestSizing {
     let memory = memory(case, found, arm);
     let by_memory = memory.as_ref().map(|(most, ..)| most.clone());
-    let held = arm.fit.as_ref().map_or(arm.held, |fit| fit.most.value as u32);
-    // Beyond what was tried nothing is said, however much memory there seems to be.
+    // A number between two that were tried follows from the fit alone: it is no advice. Nor is one beyond them, however much memory
+    // there seems to be.
+    let tried = |most: f64| arm.levels.iter().rfind(|own| own.held > 0 && f64::from(own.guests) <= most);
+    let held = arm.fit.as_ref().map_or(arm.held, |fit| tried(fit.most.value).map_or(0, |level| level.guests));
     let fits = by_memory.as_ref().map_or(held, |most| held.min(most.value.max(0.0).floor() as u32));
     let tile = arm.tile.len().max(1) as u32;
     let with_headroom = (f64::from(fits) / (1.0 + question.headroom) + 1e-9).floor() as u32;
