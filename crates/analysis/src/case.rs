@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tare_model::cpu_target::CpuSearch;
 use tare_model::findings::{
     ArmCapacity, ArmEstimate, ArmObjective, ArmParts, ArmRequests, ArmResources, ArmSteps, CaseFindings, Comparison,
-    DriverLimited, MetricFindings, OverAll, PrecisionLimits, ReplacedBlock,
+    DensityFindings, DriverLimited, MetricFindings, OverAll, PrecisionLimits, ReplacedBlock,
 };
 use tare_model::flag;
 use tare_model::kvm;
@@ -104,7 +104,23 @@ impl<'a> CaseTrials<'a> {
 
     /// Every metric on every arm, and against the baseline.
     pub(crate) fn metrics(&self) -> Vec<MetricFindings> {
-        self.measured().0.into_iter().map(|spec| self.metric(spec)).collect()
+        let mut metrics: Vec<MetricFindings> = self.measured().0.into_iter().map(|spec| self.metric(spec)).collect();
+        if let Some(primary) = metrics.first_mut() {
+            if let Some(density) = self.density() {
+                density::put_in(&density, primary);
+            } else if primary.spec.id == capacity::COMPARED {
+                capacity::put_in(&self.searches(), primary);
+            }
+        }
+        metrics
+    }
+
+    fn density(&self) -> Option<DensityFindings> {
+        density::of_case(self.plan, self.case, self.arms())
+    }
+
+    fn searches(&self) -> Vec<ArmCapacity> {
+        capacity::of_case(self.plan, self.case, self.arms())
     }
 
     pub(crate) fn findings(&self, mut metrics: Vec<MetricFindings>) -> CaseFindings {
@@ -121,11 +137,11 @@ impl<'a> CaseTrials<'a> {
                 .push(format!("On {} the steps add up to more than the whole operation: rely on neither.", arm.label));
         }
         let offset = self.case.phases.steady_offset_ns();
-        let density = density::of_case(self.case, self.arms());
+        let density = self.density();
         if let (Some(density), Some(primary)) = (&density, metrics.first_mut()) {
-            density::qualify(self.plan, density, &mut primary.comparisons);
+            density::qualify(self.plan, density, primary);
         }
-        let capacity = capacity::of_case(self.case, self.arms());
+        let capacity = self.searches();
         let requests: Vec<ArmRequests> =
             self.arms().filter_map(|(arm, trials)| requests::of_arm(&arm.id, trials, self.case, self.load)).collect();
         not_measured.extend(self.capacities(&capacity, &mut metrics, !requests.is_empty()));

@@ -53,7 +53,7 @@ pub(crate) struct Paired<'a> {
 
 /// The noise floor that a replica shows: how far its estimate lies from equality, whichever arm is on top of the
 /// fraction. `None` with too few blocks for an interval.
-fn floor_of(replica: &Comparison) -> Option<f64> {
+pub(crate) fn floor_of(replica: &Comparison) -> Option<f64> {
     replica.ends()?;
     Some(replica.ratio.value.ln().abs().exp_m1())
 }
@@ -188,15 +188,16 @@ pub(crate) const fn family(comparison: &Comparison) -> u32 {
     if let Standing::Primary { of, .. } = comparison.standing { of } else { 1 }
 }
 
+/// Whether a difference from equality is proven: it answers the study, and is so after the correction.
+pub(crate) fn proven(comparison: &Comparison) -> bool {
+    matches!(comparison.standing, Standing::Primary { p_equal: Some(p), .. } if p <= ALPHA)
+}
+
 fn verdict(comparison: &Comparison, better: Better) -> Verdict {
-    let (of_study, p_equal, p_margin) = match comparison.standing {
+    match comparison.standing {
         Standing::Replica => return Verdict::NoiseFloor,
-        Standing::Lead => (false, None, None),
-        Standing::Primary { p_equal, p_margin, .. } => (true, p_equal, p_margin),
-    };
-    let proven = |p: Option<f64>| of_study && p.is_some_and(|p| p <= ALPHA);
-    if proven(p_margin) {
-        return Verdict::Equivalent;
+        Standing::Primary { p_margin: Some(p), .. } if p <= ALPHA => return Verdict::Equivalent,
+        Standing::Primary { .. } | Standing::Lead => {}
     }
     if !comparison.excludes_equality() {
         let noisy = comparison.detectable.is_some_and(|size| size > NOISY_MIN);
@@ -206,7 +207,7 @@ fn verdict(comparison: &Comparison, better: Better) -> Verdict {
     if comparison.floor.is_some_and(|floor| size <= floor.ln_1p()) {
         return Verdict::WithinFloor;
     }
-    match (proven(p_equal), (comparison.ratio.value > 1.0) == (better == Better::Higher)) {
+    match (proven(comparison), (comparison.ratio.value > 1.0) == (better == Better::Higher)) {
         (false, _) => Verdict::Lead,
         (true, true) => Verdict::Better,
         (true, false) => Verdict::Worse,
@@ -259,7 +260,8 @@ fn floor_interval(comparison: &Comparison) -> String {
     comparison.floor_interval.map_or_else(String::new, |ends| words::interval(&estimate(ends)))
 }
 
-fn why_a_lead(comparison: &Comparison) -> String {
+/// What makes a difference a lead and no verdict.
+pub(crate) fn why_a_lead(comparison: &Comparison) -> String {
     match comparison.standing {
         Standing::Primary { of, p_equal: Some(p), .. } => {
             format!(

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tare_model::density::{CoursePoint, DensitySpec, Level, ScaleUp, StopKind, metric};
-use tare_model::findings::{ArmDensity, Comparison, DensityFindings, LevelFindings, Verdict};
+use tare_model::findings::{ArmDensity, DensityFindings, Estimate, LevelFindings, MetricFindings, Thresholds, Verdict};
 use tare_model::merging::SavedFrom;
 use tare_model::metric::Unit;
 use tare_model::plan::Plan;
@@ -11,27 +11,39 @@ use tare_model::study::{Arm, Case, CaseLoad};
 use tare_model::trial::TrialRecord;
 
 use crate::distribution::completed;
+use crate::held::{self, Ends, Ground, Tried};
+use crate::threshold::Seen;
 use crate::{estimate, fit, words};
 
-/// Metrics of a scale-up that are compared between arms: how many guests held, and what they did together. All others are
+/// Metrics of a scale-up that are compared between arms: how many guests or tiles held, and what guests did together. All others are
 /// those of a number of guests, which is another on each arm.
-pub(crate) const COMPARED: [&str; 2] = [metric::HELD, metric::OPERATIONS];
+pub(crate) const COMPARED: [&str; 3] = [metric::HELD, metric::TILES_HELD, metric::OPERATIONS];
 
 /// Most points of a course that are kept for drawing.
 const COURSE_POINTS_MAX: usize = 400;
 
 /// The case's scale-ups by arm, in the order of the study; `None` where the case adds no guests, or no trial of it completed.
 pub(crate) fn of_case<'a>(
+    plan: &Plan,
     case: &Case,
     arms: impl Iterator<Item = (&'a Arm, &'a [&'a TrialRecord])>,
 ) -> Option<DensityFindings> {
     let CaseLoad::Density { spec, .. } = &case.load else { return None };
-    let (mut found, mut offered) = (Vec::new(), None);
-    for (arm, trials) in arms {
-        offered = offered.or_else(|| scale_ups(trials).find_map(|(_, scale_up)| scale_up.offered_per_guest_per_s));
-        found.extend(of_arm(&arm.id, trials));
-    }
-    let arms: Vec<ArmDensity> = found;
+    let all: Vec<(&Arm, &[&TrialRecord])> = arms.filter(|(_, trials)| scale_ups(trials).next().is_some()).collect();
+    let offered = all.iter().flat_map(|(_, trials)| scale_ups(trials));
+    let offered = offered.filter_map(|(_, scale_up)| scale_up.offered_per_guest_per_s).next();
+    let fits = match plan.study.published {
+        Some(_) => vec![None; all.len()],
+        None => {
+            let tried = |(arm, trials): &(&'a Arm, &'a [&'a TrialRecord])| {
+                let seen = scale_ups(trials).map(|(block, scale_up)| seen(block, scale_up)).collect();
+                Tried { arm: &arm.id, seen, unit: Some(f64::from(spec.unit())) }
+            };
+            held::thresholds(&all.iter().map(tried).collect::<Vec<_>>(), &plan.study.baseline)
+        }
+    };
+    let arms: Vec<ArmDensity> =
+        all.into_iter().zip(fits).filter_map(|((arm, trials), fit)| of_arm(&arm.id, trials, fit)).collect();
     let ratio = |level: &LevelFindings| {
         let of = |id: &str| level.metrics.get(id).map(|found| found.value);
         of(metric::PROMISED).zip(of(metric::OVERCOMMIT)).filter(|(_, ratio)| *ratio > 0.0)
@@ -58,11 +70,32 @@ fn scale_ups<'a>(trials: &[&'a TrialRecord]) -> impl Iterator<Item = (u32, &'a S
     trials.iter().filter_map(|record| Some((record.planned.block, completed(record)?.scale_up.as_ref()?)))
 }
 
+/// What one scale-up shows of the number that its instance holds: at least what held, and less than what did not, or than one guest or tile more
+/// where no more could be added. At the end of the list nothing bounds it above.
+fn seen(block: u32, scale_up: &ScaleUp) -> Seen {
+    let held = scale_up.held();
+    let missed = scale_up.levels.iter().filter(|level| level.failed.is_some() && level.guests > held);
+    let next = held + (scale_up.tile.len() as u32).max(1);
+    let above = match missed.map(|level| level.guests).min() {
+        Some(missed) => f64::from(missed).ln(),
+        None if scale_up.stopped.kind == StopKind::End => f64::INFINITY,
+        None => f64::from(next).ln(),
+    };
+    Seen { block, low: f64::from(held).ln(), high: above }
+}
+
+/// The middle one, or the lower of the two.
+fn middle(held: &[(u32, u32)]) -> Option<u32> {
+    let mut all: Vec<u32> = held.iter().map(|(_, held)| *held).collect();
+    all.sort_unstable();
+    all.get(all.len().checked_sub(1)? / 2).copied()
+}
+
 /// One arm's scale-ups by block.
-fn of_arm(arm: &str, trials: &[&TrialRecord]) -> Option<ArmDensity> {
+fn of_arm(arm: &str, trials: &[&TrialRecord], fit: Option<Thresholds>) -> Option<ArmDensity> {
     let scale_ups: Vec<(u32, &ScaleUp)> = scale_ups(trials).collect();
     let held_blocks: Vec<(u32, u32)> = scale_ups.iter().map(|(block, scale_up)| (*block, scale_up.held())).collect();
-    let held = held_blocks.iter().map(|(_, held)| *held).min()?;
+    let held = fit.as_ref().map_or_else(|| middle(&held_blocks), |fit| Some(fit.half.value as u32))?;
     let stopped = scale_ups.iter().map(|(block, scale_up)| {
         let stop = &scale_up.stopped;
         (*block, stop.guests, stop_in_words(stop.kind).to_owned(), stop.detail.clone())
@@ -76,6 +109,7 @@ fn of_arm(arm: &str, trials: &[&TrialRecord]) -> Option<ArmDensity> {
     Some(ArmDensity {
         arm: arm.to_owned(),
         held,
+        fit,
         end_of_series: scale_ups.iter().all(|(_, scale_up)| scale_up.stopped.kind == StopKind::End),
         stopped: stopped.collect(),
         levels: levels(&scale_ups),
@@ -153,14 +187,47 @@ pub(crate) const fn stop_in_words(kind: StopKind) -> &'static str {
     }
 }
 
-/// The answer about one arm: how many guests the host carries with it, and with the baseline. `None` where there is nothing
-/// to say about either.
-pub(crate) fn sentence(plan: &Plan, found: &DensityFindings, comparison: &Comparison) -> Option<String> {
-    if matches!(comparison.verdict, Verdict::NotComparable) {
-        return None;
-    }
+/// Puts the number that half of the scale-ups hold in the place of what the blocks held, and the ratios of these numbers into comparisons.
+pub(crate) fn put_in(found: &DensityFindings, number: &mut MetricFindings) {
     let of = |id: &str| found.arms.iter().find(|arm| arm.arm == id);
-    let (arm, base) = (of(&comparison.arm)?, of(&comparison.baseline)?);
+    let tiles = number.spec.id == metric::TILES_HELD;
+    for own in &mut number.arms {
+        let Some((arm, fit)) = of(&own.arm).and_then(|arm| Some((arm, arm.fit.as_ref()?))) else { continue };
+        let unit = if tiles { f64::from(unit(arm)) } else { 1.0 };
+        let Estimate { value, low, high, .. } = fit.half;
+        let (low, high) = (low.map(|low| low / unit), high.map(|high| high / unit));
+        own.estimate = Estimate { value: value / unit, low, high, ..fit.half.clone() };
+    }
+    held::put_in(&mut number.comparisons, |arm| of(arm)?.fit.as_ref()?.against.clone());
+}
+
+/// Judges the comparisons of the numbers that arms hold.
+pub(crate) fn qualify(plan: &Plan, found: &DensityFindings, number: &mut MetricFindings) {
+    let of = |id: &str| found.arms.iter().find(|arm| arm.arm == id);
+    for comparison in number.comparisons.iter_mut().filter(|own| own.verdict != Verdict::NotComparable) {
+        let Some((arm, base)) = of(&comparison.arm).zip(of(&comparison.baseline)) else { continue };
+        let ground = Ground {
+            arm: ends(arm),
+            base: ends(base),
+            label: label(plan, &base.arm),
+            published: plan.study.published.is_some(),
+            verb: "carries",
+            capped: "came to the end of the series",
+        };
+        let tail = held::judge(comparison, &ground);
+        comparison.sentence = format!("{}{tail}", head(plan, found, (arm, base)));
+    }
+}
+
+fn ends(arm: &ArmDensity) -> Ends {
+    match &arm.fit {
+        Some(fit) => Ends { none_held: fit.none_held, all_held: fit.all_held },
+        None => Ends { none_held: arm.held == 0, all_held: arm.end_of_series && arm.held > 0 },
+    }
+}
+
+/// How many guests the host carries with an arm, and with the baseline.
+fn head(plan: &Plan, found: &DensityFindings, (arm, base): (&ArmDensity, &ArmDensity)) -> String {
     // Guests of a tile are of sizes of their own.
     let size = match arm.tile.len() {
         0 | 1 => format!(" of {}", words::value(found.guest_memory_bytes as f64, &Unit::Bytes)),
@@ -171,63 +238,21 @@ pub(crate) fn sentence(plan: &Plan, found: &DensityFindings, comparison: &Compar
     } else {
         format!(", {:.1} times the host's memory", promised(found, arm) / found.host_memory_bytes as f64)
     };
-    let blocks = match (arm.held_blocks.len().min(base.held_blocks.len()) < 2, plan.study.published.is_some()) {
-        (true, true) => "; published once",
-        (true, false) => "; from a single block",
-        _ => "",
-    };
-    let times = times(arm, base);
-    Some(format!(
-        "{}: carries {}{size}{ratio}{}, and {} {}{}{times}{blocks}",
+    let single = plan.study.published.is_some() || arm.held_blocks.len().min(base.held_blocks.len()) < 2;
+    let carry = if single { "carries" } else { "half of the scale-ups carry" };
+    format!(
+        "{}: {carry} {}{size}{ratio}{}, and {} {}{}",
         label(plan, &arm.arm),
         guests(arm),
         why(arm),
         label(plan, &base.arm),
         guests(base),
         why(base)
-    ))
+    )
 }
 
 fn label<'a>(plan: &'a Plan, id: &'a str) -> &'a str {
     plan.study.arms.iter().find(|arm| arm.id == id).map_or(id, |arm| arm.label.as_str())
-}
-
-/// How many times as many guests as on the baseline, where that can be said.
-fn times(arm: &ArmDensity, base: &ArmDensity) -> String {
-    if let Some(why) = bounded(arm, base) {
-        return format!(": {why}");
-    }
-    match (arm.held, base.held) {
-        (0, _) | (_, 0) => String::new(),
-        (a, b) if a == b => ": as many".to_owned(),
-        (a, b) => {
-            let bound = match (arm.end_of_series, base.end_of_series) {
-                (true, false) => "at least ",
-                (false, true) => "at most ",
-                _ => "",
-            };
-            format!(": {bound}{:.1}x as many", f64::from(a) / f64::from(b))
-        }
-    }
-}
-
-/// Why two arms cannot be distinguished, where the series ended on both before the host was full; `None` otherwise.
-fn bounded(arm: &ArmDensity, base: &ArmDensity) -> Option<&'static str> {
-    (arm.end_of_series && base.end_of_series && arm.held == base.held)
-        .then_some("cannot say which carries more, because the series ended before either was full")
-}
-
-/// Takes back what was said of an arm that came, like the baseline, to the end of the series: equal numbers show nothing there.
-pub(crate) fn qualify(plan: &Plan, found: &DensityFindings, comparisons: &mut [Comparison]) {
-    let of = |id: &str| found.arms.iter().find(|arm| arm.arm == id);
-    for comparison in comparisons {
-        let both = of(&comparison.arm).zip(of(&comparison.baseline));
-        let Some(why) = both.and_then(|(arm, base)| bounded(arm, base)) else { continue };
-        if !matches!(comparison.verdict, Verdict::NotComparable | Verdict::NoiseFloor | Verdict::CannotSay) {
-            comparison.sentence = format!("{}: {why}", label(plan, &comparison.arm));
-            (comparison.verdict, comparison.detectable) = (Verdict::CannotSay, None);
-        }
-    }
 }
 
 /// Memory promised to the guests that held, bytes: as the level tells it, else by the size of a guest.
@@ -237,9 +262,14 @@ fn promised(found: &DensityFindings, arm: &ArmDensity) -> f64 {
     reported.unwrap_or_else(|| f64::from(arm.held) * found.guest_memory_bytes as f64)
 }
 
+/// Guests that are added at a time.
+fn unit(arm: &ArmDensity) -> u32 {
+    (arm.tile.len() as u32).max(1)
+}
+
 fn guests(arm: &ArmDensity) -> String {
-    let bound = if arm.end_of_series && arm.held > 0 { "at least " } else { "" };
-    let tile = arm.tile.len() as u32;
+    let bound = if ends(arm).all_held { "at least " } else { "" };
+    let tile = unit(arm);
     if tile > 1 && arm.held > 0 {
         let tiles = arm.held / tile;
         return format!("{bound}{tiles} {} of {tile} guests", if tiles == 1 { "tile" } else { "tiles" });
@@ -291,12 +321,19 @@ pub(crate) fn method(plan: &Plan) -> Vec<String> {
          made room. At each number of the series all guests are driven through the phases of the case. A number held \
          when every guest worked to the end, its work added up, and every objective was met. The scale-up ends before \
          the reserve is touched, when the host swaps or waits for memory, when a guest is lost, and at the end of the \
-         series. The number given for an arm is the smallest of its blocks. A trial's metrics are those of the largest \
+         series. A trial's metrics are those of the largest \
          number that held in it. This number differs between arms, so only the number itself and the operations of all \
          guests together are compared; the tables by number of guests compare equal numbers. Figures of a number at \
          which an objective was missed are shown. Those of a number at which a guest was lost or its work was wrong \
          are not. Numbers of one scale-up are iterations of one instance: intervals at each come from the blocks."
             .to_owned(),
+        format!(
+            "The number given for an arm is the one that half of its scale-ups hold. Each block has one scale-up, which bounds what its \
+             instance holds: at least the largest number that held, and less than the smallest that did not, or than one \
+             more where no more could be added. At the end of the series nothing bounds it above. To these bounds is fitted {}. \
+             The number that 95 of 100 scale-ups hold is that of the same fit.",
+            held::METHOD
+        ),
         "Merging has settled when savings grew by less than a hundredth over two whole passes of the kernel's scanner. \
          Saved memory is pages_sharing and merged empty pages times the size of a page, before the kernel's own \
          bookkeeping; the profit is after it, as the kernel computes it. The unique memory of a guest is what no other \

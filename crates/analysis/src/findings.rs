@@ -108,10 +108,7 @@ fn answer(plan: &Plan, cases: &[CaseFindings]) -> Vec<Answer> {
             let found =
                 primary.and_then(|metric| metric.comparisons.iter().find(|comparison| comparison.arm == arm.id));
             let (verdict, size, sentence) = match found {
-                Some(c) => {
-                    let carried = case.density.as_ref().and_then(|found| density::sentence(plan, found, c));
-                    (c.verdict, c.ratio.value.ln().abs(), carried.unwrap_or_else(|| c.sentence.clone()))
-                }
+                Some(c) => (c.verdict, c.ratio.value.ln().abs(), c.sentence.clone()),
                 None => {
                     let none = format!("{}: cannot say: no trial of this case was run", arm.label);
                     (Verdict::CannotSay, 0.0, none)

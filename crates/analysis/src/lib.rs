@@ -21,6 +21,7 @@ mod fit;
 mod flags;
 mod grouped;
 mod groups;
+mod held;
 mod incomplete;
 mod limits;
 mod located;
@@ -48,6 +49,7 @@ mod steps;
 mod student;
 #[cfg(test)]
 mod tests;
+pub mod threshold;
 mod turns;
 mod unsafety;
 mod words;

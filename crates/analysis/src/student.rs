@@ -19,6 +19,11 @@ pub(crate) fn normal_tail(z: f64) -> f64 {
     2.0 * Normal::standard().sf(z.abs())
 }
 
+/// Two-sided tail probability of Student's t beyond |t| with `freedom` degrees of freedom; 1 when `freedom` is not positive.
+pub(crate) fn t_tail(t: f64, freedom: f64) -> f64 {
+    StudentsT::new(0.0, 1.0, freedom).map_or(1.0, |student| (2.0 * student.sf(t.abs())).min(1.0))
+}
+
 /// Quantile of Student's t with `freedom` degrees of freedom; NaN when `freedom` is not positive.
 pub(crate) fn t_quantile(p: f64, freedom: f64) -> f64 {
     let Ok(t) = StudentsT::new(0.0, 1.0, freedom) else { return f64::NAN };

@@ -290,5 +290,8 @@ impl Search {
 }
 
 #[cfg(test)]
+#[path = "capacity/inference.rs"]
+mod inference;
+#[cfg(test)]
 #[path = "capacity/tests.rs"]
 mod tests;

@@ -277,6 +277,8 @@ pub enum ProbeCause {
     Invalid,
     /// It did not run to its end, twice.
     Failed,
+    /// It was too small to be judged, as by a percentile of too few operations: it shows nothing.
+    TooFew,
 }
 
 /// Ids of the metrics that a search yields.

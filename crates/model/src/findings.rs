@@ -21,6 +21,7 @@ mod distribution;
 pub mod section;
 mod serving;
 mod sizing;
+mod threshold;
 mod turns;
 mod verdict;
 
@@ -34,6 +35,7 @@ pub use sizing::{
     ArmSizing, CpuModel, ResponseModel, SizeAdvice, SizeCheck, SizeModel, SizePoint, SizeQuestion, SizeRange,
     SizingFindings,
 };
+pub use threshold::{ThresholdRatio, Thresholds};
 pub use turns::{Effort, PrecisionLimits, TurnFigure};
 pub use verdict::{ArmGroups, Comparison, DriverLimited, OverAll, ReplacedBlock, Standing, Verdict};
 
@@ -190,8 +192,10 @@ pub struct DensityFindings {
 pub struct ArmDensity {
     /// Arm id.
     pub arm: String,
-    /// Guests that held in all repeats: the least of the repeats' largest numbers.
+    /// Guests that half of the scale-ups hold: of `fit` or, without one, the median of `held_blocks`.
     pub held: u32,
+    /// The distribution of what scale-ups hold; `None` of figures that others published.
+    pub fit: Option<Thresholds>,
     /// (block, largest number that held).
     pub held_blocks: Vec<(u32, u32)>,
     /// Whether the scale-ups ended because the series did: the host may carry more.

@@ -11,14 +11,24 @@ fn page() -> String {
 fn the_answer_comes_first_with_the_number_the_ratio_and_the_reason() {
     let page = page();
     let document = parsed(&page);
-    let table = rows(&document, "The largest number of guests of 3.00 GiB on a host of 24.0 GiB");
+    let table =
+        rows(&document, "The number of guests of 3.00 GiB on a host of 24.0 GiB that half of the scale-ups hold");
     let row = |label: &str| table.iter().find(|row| row[0].starts_with(label)).unwrap_or_else(|| panic!("{table:?}"));
     let (off, merged) = (row("container, no merging"), row("container, merged by tare"));
-    assert!(off[1] == "7" && off[2] == "0.88x" && off[8].starts_with("memory |the next guest"), "{off:?}");
-    assert!(merged[1] == "\u{2265} 32" && merged[2] == "4.00x" && merged[8] == "the end of the series", "{merged:?}");
-    assert!(merged[4].contains("53 % of its load") && off[4].contains("99 % of its load"), "{merged:?} {off:?}");
+    assert!(
+        off[1].starts_with("7| |[6, 8]; blocks: 7, 7")
+            && off[3] == "0.88x"
+            && off[9].starts_with("memory |the next guest"),
+        "{off:?}"
+    );
+    assert!(
+        merged[1].starts_with("\u{2265} 32|") && merged[3] == "4.00x" && merged[9] == "the end of the series",
+        "{merged:?}"
+    );
+    assert!(merged[5].contains("53 % of its load") && off[5].contains("99 % of its load"), "{merged:?} {off:?}");
     assert!(merged[0].ends_with("|tare") && off[0].ends_with("|no merging"), "{merged:?} {off:?}");
-    assert!(page.contains("4.6x as many"));
+    assert!(off[2] == "6 |at least 5", "what 95 of 100 hold, with its lower bound: {off:?}");
+    assert!(page.contains("4.6 times as many"));
 }
 
 #[test]
@@ -59,8 +69,8 @@ fn markdown_and_terminal_tell_how_many_ran_at_which_rate() {
     let markdown = tare_report::markdown(&fixture::density());
     assert!(markdown.contains("unable to run") && markdown.contains("min(6174 N, 105662) op/s"), "{markdown}");
     let terminal = tare_report::terminal(&fixture::density(), 120, false);
-    assert!(terminal.contains("4.6x as many"), "{terminal}");
-    let flat = terminal.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat_of(&terminal).contains("4.6 times as many"), "{terminal}");
+    let flat = flat_of(&terminal);
     assert!(
         flat.contains("container, no merging: 7 guests held; 1 guest 6.14 kop/s, 4 guests 24.7 kop/s, 7 guests"),
         "{flat}"
@@ -84,4 +94,9 @@ fn it_is_said_how_guests_come_what_they_are_offered_and_what_the_host_was_set_to
     assert_eq!(memory("off"), "merging stopped");
     assert!(memory("tare").starts_with("merging by tare's own rule"), "{}", memory("tare"));
     assert!(page.contains("Measured at the largest number of guests that held"));
+}
+
+/// A text on one line.
+fn flat_of(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

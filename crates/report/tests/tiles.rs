@@ -9,7 +9,7 @@ fn tiles_are_counted_and_what_was_missed_is_named() {
     let page = html(&fixture::tiles()).expect("renders");
     for said in [
         "How many tiles, and what they do there",
-        "The largest number of tiles of 3 guests (shop, social, java) on a host of",
+        "The number of tiles of 3 guests (shop, social, java) on a host of",
         "a missed objective",
         "shop:response_time_p99_s was 0.34 s in tile 2",
         "tiles of shop, social, java, a guest each; all are measured at",
@@ -18,7 +18,10 @@ fn tiles_are_counted_and_what_was_missed_is_named() {
     ] {
         assert!(page.contains(said), "{said}");
     }
-    assert!(page.contains("<td class=\"num\"><strong>5</strong></td><td class=\"num\">2.00x"), "5 tiles are 15 guests");
+    assert!(
+        page.contains("<td class=\"num\"><strong>5</strong> <span class=\"note\">[5, 5]; blocks: 5, 5</span></td>"),
+        "5 tiles are 15 guests"
+    );
     assert!(!page.contains("How many guests, and what they do there") && !page.contains("as guests are added"));
     assert!(!page.contains("in each guest closed loop"), "the members have loads of their own");
     assert!(!page.contains(">of a guest</th>"), "a column in which no arm has anything is left out");
@@ -31,7 +34,7 @@ fn the_terminal_and_markdown_have_tiles_too() {
     let line = "5 tiles held; 1 tile, 2 tiles, 3 tiles, 4 tiles, 5 tiles, 6 tiles (did not hold); stopped by a missed objective: \
                 shop:response_time_p99_s was 0.34 s in tile 2";
     assert!(terminal.contains(line), "{terminal}");
-    assert!(markdown(&findings).contains("| Arm | Tiles | Overcommit | Host busy | Stopped by |"));
+    assert!(markdown(&findings).contains("| Arm | Tiles | 95 of 100 hold | Overcommit | Host busy | Stopped by |"));
 }
 
 #[test]

@@ -100,7 +100,9 @@ fn line(study: &Study, rule: Rule, spread: f64) -> String {
     let (size, why) = study.margin.map_or((ELSE, ""), |margin| (margin, " (its margin)"));
     let size_words = format!("a difference of {}{why}", written::percent(size));
     if !rule.can_detect() {
-        let least = (rule.blocks..BLOCKS_MAX).find(|blocks| Rule { blocks: *blocks, ..rule }.can_detect()).unwrap_or(BLOCKS_MAX);
+        let least = (rule.blocks..BLOCKS_MAX)
+            .find(|blocks| Rule { blocks: *blocks, ..rule }.can_detect())
+            .unwrap_or(BLOCKS_MAX);
         return format!(
             "no difference, however large: that many blocks cannot confirm one among {} comparisons; it takes {least}",
             rule.comparisons

@@ -21,7 +21,7 @@ pub struct GuestSizing {
     pub arm: String,
     /// Guests to be put on one host.
     pub guests: u32,
-    /// Guests that held in every block.
+    /// The largest number of guests that was tried and that 95 of 100 scale-ups hold; of figures that others published, those of the middle block.
     pub held: u32,
     /// Blocks that it is made from.
     pub blocks: u32,
@@ -47,9 +47,9 @@ pub struct LoadSizing {
     pub arm: String,
     /// `clients` or `arrivals/s`.
     pub unit: String,
-    /// The largest load that met the objectives.
+    /// The load at which half of the instances meet the objectives.
     pub capacity: Estimate,
-    /// The load to be put on one guest: the lower end of the capacity's interval, less the headroom.
+    /// The load to be put on one guest: the lower bound of what 95 of 100 instances hold, less the headroom.
     pub load: f64,
     /// Share of the guest's CPUs at the capacity, 0 to 1.
     pub cpu: Option<Estimate>,
@@ -69,30 +69,33 @@ pub(super) fn guests(figures: &Figures<'_>, question: &SizeQuestion) -> Vec<Gues
 fn guest(case: &Case, found: &DensityFindings, arm: &ArmDensity, question: &SizeQuestion) -> GuestSizing {
     let memory = memory(case, found, arm);
     let by_memory = memory.as_ref().map(|(most, ..)| most.clone());
-    // Beyond what was tried nothing is said, however much memory there seems to be.
-    let fits = by_memory.as_ref().map_or(arm.held, |most| arm.held.min(most.value.max(0.0).floor() as u32));
+    // A number between two that were tried follows from the fit alone: it is no advice. Nor is one beyond them, however much memory
+    // there seems to be.
+    let tried = |most: f64| arm.levels.iter().rfind(|own| own.held > 0 && f64::from(own.guests) <= most);
+    let held = arm.fit.as_ref().map_or(arm.held, |fit| tried(fit.most.value).map_or(0, |level| level.guests));
+    let fits = by_memory.as_ref().map_or(held, |most| held.min(most.value.max(0.0).floor() as u32));
     let tile = arm.tile.len().max(1) as u32;
     let with_headroom = (f64::from(fits) / (1.0 + question.headroom) + 1e-9).floor() as u32;
     let guests = with_headroom / tile * tile;
-    let bound_by = match (arm.end_of_series, fits < arm.held) {
+    let bound_by = match (arm.end_of_series, fits < held) {
         (_, true) => "the host's memory".to_owned(),
         (true, false) => format!("the measured range: more than {} guests were not tried", arm.held),
         (false, false) => ends(arm),
     };
     let mut notes = Vec::new();
-    if guests == 0 && arm.held > 0 && fits > 0 {
+    if guests == 0 && held > 0 && fits > 0 {
         let (held, headroom) = (in_tiles(fits, tile), words::percent(question.headroom));
         notes.push(format!(
             "{held} held. With {headroom} of headroom below that, no guest is left: use a smaller headroom or a larger \
              host."
         ));
     }
-    if let Some(most) = by_memory.as_ref().filter(|most| most.value.floor() > f64::from(arm.held)) {
+    if let Some(most) = by_memory.as_ref().filter(|most| most.value.floor() > f64::from(held)) {
         let most = number(most.value.floor());
-        notes.push(if arm.held == 0 {
+        notes.push(if held == 0 {
             format!("By memory alone {most} guests would fit, but no number of guests held.")
         } else {
-            format!("By memory alone {most} guests would fit, but no number above {} held.", arm.held)
+            format!("By memory alone {most} guests would fit, but 95 of 100 scale-ups hold no more than {held}.")
         });
     }
     if tile > 1 {
@@ -115,7 +118,7 @@ fn guest(case: &Case, found: &DensityFindings, arm: &ArmDensity, question: &Size
         case: case.id.clone(),
         arm: arm.arm.clone(),
         guests,
-        held: arm.held,
+        held,
         blocks: arm.held_blocks.len() as u32,
         by_memory,
         unique_and_shared: memory.map(|(_, unique, shared)| (unique, shared)),
@@ -192,10 +195,12 @@ pub(super) fn loads(figures: &Figures<'_>, question: &SizeQuestion) -> Vec<LoadS
 
 fn load(figures: &Figures<'_>, case: &Case, arm: &str, capacity: Estimate, question: &SizeQuestion) -> LoadSizing {
     let closed = case.load.kind().is_closed();
-    let sure = capacity.low.unwrap_or(capacity.value).max(0.0) / (1.0 + question.headroom);
+    let mut own = figures.case(&case.id).into_iter().flat_map(|found| &found.capacity).filter(|own| own.arm == arm);
+    let fit = own.next().and_then(|own| own.fit.as_ref());
+    let most = fit.map_or(&capacity, |fit| &fit.most);
+    let sure = most.low.unwrap_or(most.value).max(0.0) / (1.0 + question.headroom);
     let load = if closed { (sure + 1e-9).floor() } else { sure };
-    let searches = figures.case(&case.id).into_iter().flat_map(|found| &found.capacity);
-    let capped = searches.filter(|own| own.arm == arm).flat_map(|own| &own.searches).any(|own| own.missed.is_none());
+    let capped = fit.is_some_and(|fit| fit.all_held);
     let mut notes = Vec::new();
     if capacity.low.is_none() {
         notes.push("One block: the capacity has no interval.".to_owned());
@@ -208,7 +213,7 @@ fn load(figures: &Figures<'_>, case: &Case, arm: &str, capacity: Estimate, quest
     }
     if question.headroom > 0.0 {
         let headroom = words::percent(question.headroom);
-        notes.push(format!("With {headroom} of headroom below the lower end of the capacity's interval."));
+        notes.push(format!("With {headroom} of headroom below the lower bound of what 95 of 100 instances hold."));
     }
     LoadSizing {
         case: case.id.clone(),

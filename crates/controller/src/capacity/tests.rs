@@ -4,18 +4,18 @@ use tare_model::load::Arrivals;
 
 use super::*;
 
-const CLOSED: LoadKind = LoadKind::Closed { think_time: Span::ZERO };
+pub(super) const CLOSED: LoadKind = LoadKind::Closed { think_time: Span::ZERO };
 const OPEN: LoadKind = LoadKind::Open { arrivals: Arrivals::Poisson, connections: 4 };
 
-fn spec(kind: LoadKind, from: f64, most: f64, precision: f64) -> CapacitySpec {
+pub(super) fn spec(kind: LoadKind, from: f64, most: f64, precision: f64) -> CapacitySpec {
     CapacitySpec { kind, from, most, precision, iterations: 3 }
 }
 
 /// SplitMix64: numbers from 0 to 1 that look random and are the same every time.
-struct Dice(u64);
+pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
-    fn roll(&mut self) -> f64 {
+    pub(super) fn roll(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -23,12 +23,12 @@ impl Dice {
     }
 }
 
-fn missed() -> Outcome {
+pub(super) fn missed() -> Outcome {
     Outcome::Missed("the response time was 3 and should be at most 2".to_owned())
 }
 
 /// Searches on a server; all that was tried, and what it came to.
-fn searched(spec: &CapacitySpec, mut server: impl FnMut(f64) -> Outcome) -> (Vec<(Try, Outcome)>, Found) {
+pub(super) fn searched(spec: &CapacitySpec, mut server: impl FnMut(f64) -> Outcome) -> (Vec<(Try, Outcome)>, Found) {
     let mut search = Search::new(spec);
     let mut log = Vec::new();
     while let Some(next) = search.next() {

@@ -126,7 +126,8 @@ impl Searching<'_> {
     /// # Errors
     /// When not even the first load of all could be offered, twice: that is no matter of load.
     fn note(&mut self, next: Try, number: u32, tried: Tried) -> Result<(), Stop> {
-        let probe = probe(next, &tried);
+        let (held, _) = self.search.bounds();
+        let probe = probe(next, &tried, held.is_some());
         self.search.record(tried.outcome.clone());
         self.tell(next, number, Some(in_words(&probe).as_deref()));
         let hopeless = self.probes.len() == 1
@@ -210,7 +211,7 @@ impl Searching<'_> {
         let load = words(self.kind, missed);
         let why = probe.failed.as_deref().unwrap_or_default();
         match probe.cause? {
-            ProbeCause::Qos => None,
+            ProbeCause::Qos | ProbeCause::TooFew => None,
             ProbeCause::Invalid => Some(format!("at {load} no objective was missed, its work was wrong, twice: {why}")),
             ProbeCause::Failed => Some(format!("at {load} no objective was missed, it broke off, twice: {why}")),
         }
@@ -233,7 +234,7 @@ fn in_words(probe: &Probe) -> Option<String> {
     Some(match probe.cause {
         Some(ProbeCause::Invalid) => format!("its work was wrong: {why}"),
         Some(ProbeCause::Failed) => format!("it broke off {why}"),
-        Some(ProbeCause::Qos) | None => why.clone(),
+        Some(ProbeCause::Qos | ProbeCause::TooFew) | None => why.clone(),
     })
 }
 
@@ -250,10 +251,11 @@ fn same(one: f64, other: f64) -> bool {
     (one - other).abs() < 1e-9
 }
 
-/// What a try showed, as it is recorded.
-fn probe(next: Try, tried: &Tried) -> Probe {
+/// What a try showed, as it is recorded. `held`: whether a smaller load has held, which had operations enough.
+fn probe(next: Try, tried: &Tried, held: bool) -> Probe {
     let (failed, cause) = match &tried.outcome {
         capacity::Outcome::Held => (None, None),
+        capacity::Outcome::TooFew(why) if !held => (Some(why.clone()), Some(ProbeCause::TooFew)),
         capacity::Outcome::Missed(why) | capacity::Outcome::TooFew(why) => (Some(why.clone()), Some(ProbeCause::Qos)),
         capacity::Outcome::Invalid(why) => (Some(why.clone()), Some(ProbeCause::Invalid)),
         capacity::Outcome::Failed(why) => (Some(why.clone()), Some(ProbeCause::Failed)),

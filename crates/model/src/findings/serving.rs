@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Estimate;
+use super::{Estimate, Thresholds};
 use crate::trial::RequestType;
 
 /// Searches for the largest load on one arm.
@@ -12,6 +12,8 @@ pub struct ArmCapacity {
     pub arm: String,
     /// One entry a completed trial, in order of blocks.
     pub searches: Vec<SearchFindings>,
+    /// The distribution of what instances hold; `None` of figures that others published.
+    pub fit: Option<Thresholds>,
 }
 
 /// One search.

@@ -125,12 +125,13 @@ pub(crate) const fn cause_name(cause: ProbeCause) -> &'static str {
         ProbeCause::Qos => "qos",
         ProbeCause::Invalid => "invalid",
         ProbeCause::Failed => "failed",
+        ProbeCause::TooFew => "too-few",
     }
 }
 
 pub(crate) fn cause_of(name: &str) -> Option<ProbeCause> {
-    use ProbeCause::{Failed, Invalid, Qos};
-    [Qos, Invalid, Failed].into_iter().find(|&cause| cause_name(cause) == name)
+    use ProbeCause::{Failed, Invalid, Qos, TooFew};
+    [Qos, Invalid, Failed, TooFew].into_iter().find(|&cause| cause_name(cause) == name)
 }
 
 pub(crate) fn phase_of(name: &str) -> Option<Phase> {
@@ -161,7 +162,7 @@ mod tests {
         for purpose in [ProbePurpose::Bracket, ProbePurpose::Bisect, ProbePurpose::Confirm] {
             assert_eq!(purpose_of(purpose_name(purpose)), Some(purpose));
         }
-        for cause in [ProbeCause::Qos, ProbeCause::Invalid, ProbeCause::Failed] {
+        for cause in [ProbeCause::Qos, ProbeCause::Invalid, ProbeCause::Failed, ProbeCause::TooFew] {
             assert_eq!(cause_of(cause_name(cause)), Some(cause));
         }
         assert_eq!((stop_of("lunch"), purpose_of("lunch"), cause_of("lunch")), (None, None, None));

@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use tare_model::capacity::{CapacitySpec, LoadShare, metric};
-use tare_model::findings::{
-    ArmCapacity, ArmEstimate, CaseFindings, Estimate, Findings, MetricFindings, SearchFindings,
-};
+use tare_model::findings::{ArmCapacity, CaseFindings, Estimate, Findings, MetricFindings, SearchFindings};
 use tare_model::load::LoadKind;
 use tare_model::metric::{Better, Unit, common};
 use tare_model::study::{Case, CaseLoad, QosObjective};
@@ -103,21 +101,17 @@ pub(super) fn lead(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Opt
     Some(Titled { title: "The largest load that meets every objective".to_owned(), table })
 }
 
-/// How each search went.
+/// The chance that a load is held, with the tries that it is fitted to.
 pub(super) fn figure(anchor: &str, case: &CaseFindings, findings: &Findings, arms: &Arms) -> Option<FigureView> {
-    if findings.plan.study.published.is_some() {
-        // Nobody knows what its authors tried.
-        return None;
-    }
-    let rows: Vec<Row<'_>> = View { case, findings, arms }
-        .searches()
-        .map(|(arm, search)| Row { arm: arms.get(&arm.arm), search, label: named(arms, arm, search) })
-        .collect();
+    // Of what others published nobody knows what they tried: there is no fit.
+    let row = |arm: &'_ ArmCapacity| Some((arms.get(&arm.arm), arm.searches.clone(), arm.fit.clone()?));
+    let all: Vec<_> = View { case, findings, arms }.arms().filter_map(row).collect();
+    let rows: Vec<Row<'_>> = all.iter().map(|(arm, searches, fit)| Row { arm: arm.clone(), searches, fit }).collect();
     FigureView::new(
-        "How the searches went".to_owned(),
-        "Row: one search, which is one trial. Mark: one try, in an instance of its own; repeats of the same load are \
-         above the first try. Number: the largest load that held in every try. Dot and cross at one load: it held once \
-         and missed when it was repeated, or it failed once and was repeated.",
+        "The chance that a load is held".to_owned(),
+        "Curve: the share of instances that meet every objective at a load, fitted to every try of all blocks. Mark on \
+         it: the load that half of the instances hold, with its interval. Above: tries that held, each in an instance of \
+         its own. Crosses below: tries that missed. The load is on a logarithmic axis.",
         search::figure(&format!("fig-{anchor}-search"), &rows, noun(case, findings)),
     )
 }
@@ -195,66 +189,86 @@ struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// In the order of the arms.
-    fn searches(&self) -> impl Iterator<Item = (&'a ArmCapacity, &'a SearchFindings)> + '_ {
+    /// In the order of the study.
+    fn arms(&self) -> impl Iterator<Item = &'a ArmCapacity> + '_ {
         let case = self.case;
-        let own = self.arms.iter().filter_map(move |look| case.capacity.iter().find(|arm| arm.arm == look.id));
-        own.flat_map(|arm| arm.searches.iter().map(move |search| (arm, search)))
+        self.arms.iter().filter_map(move |look| case.capacity.iter().find(|arm| arm.arm == look.id))
+    }
+
+    fn searches(&self) -> impl Iterator<Item = (&'a ArmCapacity, &'a SearchFindings)> + '_ {
+        self.arms().flat_map(|arm| arm.searches.iter().map(move |search| (arm, search)))
     }
 
     fn found(&self) -> Table {
-        let noun = noun(self.case, self.findings);
-        let published = self.findings.plan.study.published.is_some();
-        let several = self.case.capacity.iter().any(|arm| arm.searches.len() > 1);
-        let mut columns = vec![Column::text("Arm"), Column::numeric(&words::sentence_case(noun))];
-        columns.push(Column::numeric("Against baseline"));
-        if !published {
-            columns.push(Column::text(if several { "By block" } else { "The search" }));
+        let noun = words::sentence_case(noun(self.case, self.findings));
+        if self.findings.plan.study.published.is_some() {
+            return self.published(&noun);
         }
-        columns.push(Column::numeric(if published { "Iterations" } else { "Iterations that held" }));
-        if !published {
-            columns.push(Column::numeric("Tries"));
-        }
-        let caption = if published {
-            "The largest load of each arm, as published."
-        } else {
-            "The largest load that met every objective in every iteration: estimate over the blocks and [interval]."
-        };
+        let columns = vec![
+            Column::text("Arm"),
+            Column::numeric(&format!("{noun} that half hold")),
+            Column::numeric("That 95 of 100 hold"),
+            Column::numeric("Against baseline"),
+            Column::numeric("Spread"),
+            Column::text("By block"),
+            Column::numeric("Blocks"),
+            Column::numeric("Tries"),
+        ];
+        let caption = "The load at which half of the instances meet every objective, with its interval, and the load at which 95 \
+                       of 100 do, with its lower bound: fitted to every try of all blocks. Spread: standard deviation of what \
+                       instances hold.";
         let mut table = Table::new(caption, columns);
-        let capacity = self.case.metrics.iter().find(|own| own.spec.id == metric::CAPACITY);
-        for look in self.arms.iter() {
-            let Some(arm) = self.case.capacity.iter().find(|arm| arm.arm == look.id) else { continue };
-            let estimate = capacity.and_then(|metric| metric.arms.iter().find(|own| own.arm == look.id));
-            let mut row = vec![Cell::arm(look), estimate.map_or_else(Cell::none, value), against(capacity, look)];
-            if !published {
-                let blocks: Vec<String> = arm.searches.iter().map(|search| between(search, self.findings)).collect();
-                row.push(Cell::text(blocks.join("; ")));
-            }
-            let count = |of: &dyn Fn(&SearchFindings) -> usize| {
-                let each: Vec<usize> = arm.searches.iter().map(of).collect();
-                range(&each)
-            };
-            row.push(Cell::text(count(&|search| search.iterations as usize)));
-            if !published {
-                row.push(Cell::text(count(&|search| search.tried.len())));
-            }
-            table.rows.push(row);
+        for arm in self.arms() {
+            let Some(fit) = &arm.fit else { continue };
+            let look = self.arms.get(&arm.arm);
+            let least = fit.most.low.map_or_else(String::new, |low| format!("at least {}", load_text(low.floor())));
+            let bound = if fit.all_held { "\u{2265} " } else { "" };
+            let half = value(&fit.half);
+            let blocks: Vec<String> = arm.searches.iter().map(|search| between(search, self.findings)).collect();
+            table.rows.push(vec![
+                Cell::arm(&look),
+                Cell { text: format!("{bound}{}", half.text), ..half },
+                Cell::with_note(load_text(fit.most.value.floor()), least),
+                self.against(&look),
+                Cell::text(format::relative(fit.spread)),
+                Cell::text(blocks.join("; ")),
+                Cell::text(fit.half.n.to_string()),
+                Cell::text(fit.tries.to_string()),
+            ]);
         }
         table
     }
+
+    fn published(&self, noun: &str) -> Table {
+        let columns = ["Against baseline", "Iterations"].map(Column::numeric);
+        let columns = [Column::text("Arm"), Column::numeric(noun)].into_iter().chain(columns).collect();
+        let mut table = Table::new("The largest load of each arm, as published.", columns);
+        for arm in self.arms() {
+            let look = self.arms.get(&arm.arm);
+            let estimate = self.capacity().and_then(|metric| metric.arms.iter().find(|own| own.arm == look.id));
+            let estimate = estimate.map_or_else(Cell::none, |own| value(&own.estimate));
+            let iterations: Vec<usize> = arm.searches.iter().map(|search| search.iterations as usize).collect();
+            table.rows.push(vec![Cell::arm(&look), estimate, self.against(&look), Cell::text(range(&iterations))]);
+        }
+        table
+    }
+
+    fn capacity(&self) -> Option<&'a MetricFindings> {
+        self.case.metrics.iter().find(|own| own.spec.id == metric::CAPACITY)
+    }
+
+    /// The capacity of an arm beside that of the baseline.
+    fn against(&self, look: &ArmLook) -> Cell {
+        let found = self.capacity().and_then(|metric| metric.comparisons.iter().find(|own| own.arm == look.id));
+        let Some(c) = found else {
+            return if look.is_baseline { Cell::text("baseline") } else { Cell::none() };
+        };
+        Cell::default().compared(c, words::verdict(c.verdict))
+    }
 }
 
-/// The capacity of an arm beside that of the baseline.
-fn against(capacity: Option<&MetricFindings>, look: &ArmLook) -> Cell {
-    let found = capacity.and_then(|metric| metric.comparisons.iter().find(|own| own.arm == look.id));
-    let Some(c) = found else {
-        return if look.is_baseline { Cell::text("baseline") } else { Cell::none() };
-    };
-    Cell::default().compared(c, words::verdict(c.verdict))
-}
-
-fn value(found: &ArmEstimate) -> Cell {
-    let text = bars::figure(&found.estimate, &Unit::Count);
+fn value(found: &Estimate) -> Cell {
+    let text = bars::figure(found, &Unit::Count);
     let (value, interval) = text.split_once(' ').unwrap_or((&text, ""));
     Cell::with_note(value, interval).strong()
 }
@@ -275,10 +289,8 @@ pub(super) fn overview(findings: &Findings, arms: &Arms) -> Option<FigureView> {
         let found = case.metrics.iter().find(|own| own.spec.id == metric::CAPACITY)?;
         let bar = |look: &ArmLook| {
             let own = found.arms.iter().find(|own| own.arm == look.id)?;
-            let capped = case.capacity.iter().find(|arm| arm.arm == look.id).is_some_and(|arm| {
-                findings.plan.study.published.is_none()
-                    && arm.searches.iter().any(|s| s.missed.is_none() && s.held > 0.0)
-            });
+            let fit = case.capacity.iter().find(|arm| arm.arm == look.id).and_then(|arm| arm.fit.as_ref());
+            let capped = fit.is_some_and(|fit| fit.all_held);
             let figure = bars::figure(&own.estimate, &Unit::Count);
             let text = if capped { format!("at least {figure}") } else { figure };
             Some(Bar { arm: look.clone(), estimate: own.estimate.clone(), text: Some(text) })

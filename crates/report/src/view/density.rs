@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tare_model::density::{CoursePoint, metric};
-use tare_model::findings::{ArmDensity, CaseFindings, DensityFindings, Findings, LevelFindings};
+use tare_model::findings::{ArmDensity, CaseFindings, DensityFindings, Findings, LevelFindings, Thresholds};
 use tare_model::load::LoadModel;
 use tare_model::metric::Unit;
 use tare_model::study::{Case, CaseLoad};
@@ -145,9 +145,14 @@ struct View<'a> {
     arms: &'a Arms,
 }
 
-/// The level of the largest number of guests that held in all blocks.
+/// The largest number of guests that was measured, held, and is at most what half of the scale-ups hold.
 fn held_level(arm: &ArmDensity) -> Option<&LevelFindings> {
-    arm.levels.iter().find(|level| level.guests == arm.held)
+    arm.levels.iter().rfind(|level| level.guests <= arm.held && level.held > 0)
+}
+
+/// Whether the list ended before anything did not hold.
+fn at_least(arm: &ArmDensity) -> bool {
+    arm.fit.as_ref().map_or(arm.end_of_series && arm.held > 0, |fit| fit.all_held)
 }
 
 /// `3 guests`, or `1 tile` where guests are added by tiles.
@@ -196,10 +201,12 @@ impl<'a> View<'a> {
             names => ("tiles", format!("{} guests ({})", names.len(), names.join(", "))),
         };
         let caption = format!(
-            "The largest number of {many} of {of}{host} that held in every block, with the figures measured at that \
-             number: estimate and [interval]. Overcommit: memory promised to guests divided by the host's memory."
+            "The number of {many} of {of}{host} that half of the scale-ups hold, with its interval and what the blocks held, and the \
+             number that 95 of 100 hold, with its lower bound. The figures were measured at the first number, or at the next \
+             below it: estimate and [interval]. Overcommit: memory promised to guests divided by the host's memory."
         );
         let mut columns = vec![Column::text("Arm"), Column::numeric(&words::sentence_case(many))];
+        columns.push(Column::numeric("95 of 100 hold"));
         columns.extend(
             ["Overcommit", "Operations", "of a guest", "Response, p99", "Host busy", "Saved by merging"]
                 .map(Column::numeric),
@@ -214,16 +221,11 @@ impl<'a> View<'a> {
                 if self.tile().is_empty() { of(id, &Unit::OperationsPerSecond) } else { Cell::none() }
             };
             let overcommit = level.and_then(|level| level.metrics.get(metric::OVERCOMMIT));
-            let bound = if arm.end_of_series && arm.held > 0 { "\u{2265} " } else { "" };
-            let blocks: BTreeSet<u32> = arm.held_blocks.iter().map(|(_, held)| held / self.unit()).collect();
-            let spread = match (blocks.first(), blocks.last()) {
-                (Some(low), Some(high)) if low < high => format!("blocks: {low} to {high}"),
-                _ => String::new(),
-            };
             let name = Cell { note: self.merging(&arm.arm), ..Cell::arm(&look) };
             table.rows.push(vec![
                 name,
-                Cell::with_note(format!("{bound}{}", arm.held / self.unit()), spread).strong(),
+                self.half(arm),
+                self.most(arm),
                 overcommit.map_or_else(Cell::none, |ratio| Cell::text(format!("{}x", format::fixed(ratio.value, 2)))),
                 work(metric::OPERATIONS),
                 self.with_share(work(metric::PER_GUEST), level),
@@ -234,6 +236,30 @@ impl<'a> View<'a> {
             ]);
         }
         table.without_empty_columns()
+    }
+
+    /// What half of the scale-ups hold, with the interval and what each block held.
+    fn half(&self, arm: &ArmDensity) -> Cell {
+        let count = |guests: f64| format::count((guests / f64::from(self.unit())).round().max(0.0) as u64);
+        let bound = if at_least(arm) { "\u{2265} " } else { "" };
+        let blocks: Vec<String> = arm.held_blocks.iter().map(|(_, held)| (held / self.unit()).to_string()).collect();
+        let mut notes = Vec::new();
+        if let Some((low, high)) = arm.fit.as_ref().and_then(|fit| format::bounds(&fit.half)) {
+            notes.push(format!("[{}, {}]", count(low), count(high)));
+        }
+        if blocks.len() > 1 {
+            notes.push(format!("blocks: {}", blocks.join(", ")));
+        }
+        Cell::with_note(format!("{bound}{}", arm.held / self.unit()), notes.join("; ")).strong()
+    }
+
+    fn most(&self, arm: &ArmDensity) -> Cell {
+        let count = |guests: f64| format::count((guests / f64::from(self.unit())).round().max(0.0) as u64);
+        let of = |fit: &Thresholds| {
+            let least = fit.most.low.map_or_else(String::new, |low| format!("at least {}", count(low)));
+            Cell::with_note(count(fit.most.value), least)
+        };
+        arm.fit.as_ref().map_or_else(Cell::none, of)
     }
 
     /// What a guest did, with the share of its offered load that this is: a number may hold and its guests starve, where no

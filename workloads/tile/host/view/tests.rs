@@ -21,6 +21,7 @@ fn density() -> DensityFindings {
     let arm = ArmDensity {
         arm: "a".into(),
         held: 2,
+        fit: None,
         held_blocks: vec![],
         end_of_series: false,
         stopped: vec![],

@@ -251,8 +251,8 @@ impl Page<'_> {
         ));
         let advised = match (found.guests, found.held) {
             (0, 0) => "none: not even the first number of guests met its objectives".to_owned(),
-            (0, held) => format!("none; {held} held in every block"),
-            (guests, held) => format!("{}; {held} held in every block", count(guests, "guest")),
+            (0, held) => format!("none; 95 of 100 scale-ups hold {held}"),
+            (guests, held) => format!("{}; 95 of 100 scale-ups hold {held}", count(guests, "guest")),
         };
         text.push_str(&self.line("advice", &advised));
         if let Some(hosts) = found.hosts {
