@@ -130,7 +130,7 @@ impl<'a> CaseTrials<'a> {
             label: self.case.label.clone(),
             blocks: self.ended.cloned(),
             distributions: self.arms().flat_map(|(arm, trials)| distribution::of_arm(&arm.id, trials)).collect(),
-            cpu: self.arms().filter_map(|(arm, trials)| cpu::of_arm(&arm.id, trials, self.case.busy_target)).collect(),
+            cpu: self.arms().filter_map(|(arm, trials)| cpu::of_arm(&arm.id, trials)).collect(),
             timelines: self
                 .arms()
                 .filter_map(|(arm, trials)| series::timeline(&arm.id, trials, primary, offset))
@@ -274,6 +274,8 @@ impl<'a> CaseTrials<'a> {
             NONE_HELD
         } else if spec.id == common::SERVICE_DEMAND && self.case.busy_target {
             " (busy loops in the measured guest use CPU, too)"
+        } else if spec.id == common::SERVICE_DEMAND && !self.plan.cpus.are_separate() {
+            " (driver and guests share CPUs)"
         } else if spec.id == common::IDLE_MEMORY {
             " (no control group counts it)"
         } else if spec.unit == Unit::Seconds {
