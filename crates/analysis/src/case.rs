@@ -153,7 +153,7 @@ impl<'a> CaseTrials<'a> {
             replaced: self.replaced.clone(),
             groups: groups::of_primary(&metrics),
             distributions: self.arms().flat_map(|(arm, trials)| distribution::of_arm(&arm.id, trials)).collect(),
-            cpu: self.arms().filter_map(|(arm, trials)| cpu::of_arm(&arm.id, trials, self.case.busy_target)).collect(),
+            cpu: self.arms().filter_map(|(arm, trials)| cpu::of_arm(&arm.id, trials)).collect(),
             timelines: self
                 .arms()
                 .filter_map(|(arm, trials)| series::timeline(&arm.id, trials, primary, offset))
@@ -297,6 +297,8 @@ impl<'a> CaseTrials<'a> {
             NONE_HELD
         } else if spec.id == common::SERVICE_DEMAND && self.case.busy_target {
             " (busy loops in the measured guest use CPU, too)"
+        } else if spec.id == common::SERVICE_DEMAND && !self.plan.cpus.are_separate() {
+            " (driver and guests share CPUs)"
         } else if spec.id == common::IDLE_MEMORY {
             " (no control group counts it)"
         } else if without.iter().any(|arm| incomplete::of_arm(&arm.id, self.arm(&arm.id), spec).is_some()) {

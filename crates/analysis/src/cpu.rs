@@ -4,15 +4,14 @@ use tare_model::count;
 use tare_model::findings::ArmCpu;
 use tare_model::metric::common;
 use tare_model::sample::CpuAccount;
-use tare_model::trial::{Measurement, TrialRecord};
+use tare_model::trial::TrialRecord;
 
 use crate::distribution::completed;
 use crate::estimate;
 
 /// The mean over an arm's completed trials; `None` when none has an account. A unit of work is an operation, or a byte
-/// where the workload counts no operations. With a busy target the guest's CPU is mostly that of its busy loops, so
-/// none is given for a unit of work.
-pub(crate) fn of_arm(arm: &str, trials: &[&TrialRecord], busy_target: bool) -> Option<ArmCpu> {
+/// where the workload counts no operations. CPU for it is the metric of the trials that have it, so that both agree to the digit.
+pub(crate) fn of_arm(arm: &str, trials: &[&TrialRecord]) -> Option<ArmCpu> {
     let with_account: Vec<_> = trials.iter().filter_map(|record| Some((record.cpu?, completed(record)?))).collect();
     let n = with_account.len();
     let (first, _) = with_account.first()?;
@@ -21,8 +20,8 @@ pub(crate) fn of_arm(arm: &str, trials: &[&TrialRecord], busy_target: bool) -> O
     };
     let (operations, bytes) = (count(count::OPERATIONS), count(count::BYTES));
     let (work, unit) = if operations > 0.0 || bytes == 0.0 { (operations, "operation") } else { (bytes, "byte") };
-    let demands: Vec<f64> = with_account.iter().filter_map(|(account, m)| demand(account, m, unit)).collect();
-    let per_work_s = if busy_target { None } else { estimate::of_values(&demands).map(|estimate| estimate.value) };
+    let demands = with_account.iter().filter_map(|(_, m)| m.metrics.get(common::SERVICE_DEMAND).copied());
+    let per_work_s = estimate::of_values(&demands.collect::<Vec<f64>>()).map(|estimate| estimate.value);
     let accounts: Vec<CpuAccount> = with_account.iter().map(|(account, _)| *account).collect();
     let mean = |part: fn(&CpuAccount) -> f64| accounts.iter().map(part).sum::<f64>() / n as f64;
     let account = CpuAccount {
@@ -33,22 +32,13 @@ pub(crate) fn of_arm(arm: &str, trials: &[&TrialRecord], busy_target: bool) -> O
         neighbours_s: mean(|a| a.neighbours_s),
         softirq_s: mean(|a| a.softirq_s),
         irq_s: mean(|a| a.irq_s),
-        other_s: mean(|a| a.other_s),
+        kernel_s: mean(|a| a.kernel_s),
+        foreign_s: mean(|a| a.foreign_s),
         total_s: mean(|a| a.total_s),
         steal_s: mean(|a| a.steal_s),
         probe_s: mean(|a| a.probe_s),
     };
     Some(ArmCpu { arm: arm.to_owned(), account, work, unit_of_work: unit.to_owned(), per_work_s })
-}
-
-/// CPU seconds of one trial for a unit of its work: the metric where the trial has it, so that both agree to the digit.
-fn demand(account: &CpuAccount, measurement: &Measurement, unit: &str) -> Option<f64> {
-    if let Some(metric) = measurement.metrics.get(common::SERVICE_DEMAND) {
-        return Some(*metric);
-    }
-    let counted = if unit == "byte" { count::BYTES } else { count::OPERATIONS };
-    let work = *measurement.counts.get(counted).filter(|n| **n > 0)?;
-    Some((account.total_s - account.neighbours_s) / work as f64)
 }
 
 #[cfg(test)]
@@ -69,15 +59,21 @@ mod tests {
             }
         }
         trials[2].outcome = Outcome::Invalid { reason: "x".to_owned() };
-        let cpu = of_arm("native", &trials.iter().collect::<Vec<_>>(), false).unwrap();
+        let cpu = of_arm("native", &trials.iter().collect::<Vec<_>>()).unwrap();
         assert_eq!((cpu.account.total_s, cpu.work, cpu.unit_of_work.as_str()), (3.0, 1000.0, "byte"));
-        assert_eq!(of_arm("native", &[&trials[2]], false), None);
+        assert_eq!(of_arm("native", &[&trials[2]]), None);
         let demand = |trial: usize| match &trials[trial].outcome {
             Outcome::Completed(m) => m.metrics[common::SERVICE_DEMAND],
             _ => f64::NAN,
         };
         let both = (demand(0) * demand(1)).sqrt();
         assert!((cpu.per_work_s.unwrap() / both - 1.0).abs() < 1e-9, "as the table of metrics has it");
-        assert_eq!(of_arm("native", &trials.iter().collect::<Vec<_>>(), true).unwrap().per_work_s, None);
+        for record in &mut trials {
+            if let Outcome::Completed(m) = &mut record.outcome {
+                m.metrics.remove(common::SERVICE_DEMAND);
+            }
+        }
+        let without = of_arm("native", &trials.iter().collect::<Vec<_>>()).unwrap();
+        assert_eq!(without.per_work_s, None, "no trial has it: driver and guests share CPUs, or busy loops ran beside");
     }
 }

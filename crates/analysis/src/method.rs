@@ -17,13 +17,21 @@ use crate::precision::IN_A_ROW;
 use crate::steady::{CHANGE_MIN, POINTS_MIN, UNSTEADY_ALPHA};
 use crate::{consolidation, limits, sizing, turns};
 
-/// What has no figures, and what CPU time holds.
+/// What has no figures.
 const NO_FIGURES: &str = "A trial that is invalid or failed has no figures. It is listed with its reason, and its \
-                          block does not count in the comparisons of its arm. CPU time is that of the whole SUT in the \
-                          measured window, the host's own threads included. On virtual links a frame is received on \
-                          the CPU of its sender. The service demand of network cases therefore excludes what the \
-                          guest's kernel did on the driver's CPUs, and includes what the client's kernel did on the \
-                          SUT's CPUs, on every arm alike.";
+                          block does not count in the comparisons of its arm.";
+
+/// What CPU time holds where driver and guests have CPUs of their own.
+const CPU_TIME: &str = "CPU time of an operation is what the CPUs of the SUT did for the guests in the measured window: \
+                        guests, hypervisors, interrupts, kernel threads. Other programs there are counted apart as \
+                        foreign, and so are neighbours. Frames are received on the CPUs of the side that they are for (receive steering): \
+                        what a guest's network path costs is the guest's on every arm, behind a veth \
+                        and behind a tap. Where the parity table says that steering was not granted, what a guest behind a veth \
+                        receives costs the driver's CPUs instead.";
+
+/// What it holds where they share CPUs.
+const SHARED_CPUS: &str = "Driver and guests share CPUs, and what each of them costs cannot be distinguished: there is no \
+                           CPU time of an operation.";
 
 /// The paragraphs.
 pub(crate) fn paragraphs(
@@ -95,6 +103,7 @@ fn measured(plan: &Plan, comparisons: usize, cases: &[CaseFindings]) -> Vec<Stri
             percent(CHANGE_MIN)
         ),
         NO_FIGURES.to_owned(),
+        if plan.cpus.are_separate() { CPU_TIME } else { SHARED_CPUS }.to_owned(),
     ];
     paragraphs.extend(turns::method(plan));
     paragraphs.extend(limits::method(cases));

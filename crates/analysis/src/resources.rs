@@ -90,7 +90,7 @@ fn of_trial(record: &TrialRecord, measurement: &Measurement, fixed: Option<f64>)
     One {
         load: offered::of_trial(measurement, fixed),
         response_s: response_s(measurement),
-        host_cpu_cores: cores(|cpu| cpu.total_s - cpu.neighbours_s).or_else(|| metric(common::HOST_CPU_CORES)),
+        host_cpu_cores: cores(CpuAccount::work_s).or_else(|| metric(common::HOST_CPU_CORES)),
         guest_cpu_cores: cores(|cpu| cpu.guest_user_s).zip(cores(|cpu| cpu.guest_system_s)),
         host_cpu_shares: shares(&|window| {
             window.shares(&Source::Host, "sut_cpu_").or_else(|| window.shares(&Source::Host, "cpu_"))

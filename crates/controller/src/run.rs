@@ -306,13 +306,15 @@ fn in_lab(
     opened: &mut Option<Arc<Book>>,
 ) -> Result<RunEnd, ControllerError> {
     let (spec, run_id) = (&options.plan.study.lab, options.run_id.as_str());
+    // What each side receives is its own cost (ADR 0026), where they have CPUs of their own.
+    let separate = Some(&options.plan.cpus).filter(|cpus| cpus.are_separate());
     let lab = Lab::create(LabConfig {
         run_id: run_id.to_owned(),
         mtu: spec.mtu,
         offloads: spec.offloads,
         congestion_control: spec.congestion_control.clone(),
-        // Links receive on the CPU of the sender: steering them costs bulk transfer too much (ADR 0006).
-        ..LabConfig::new(run_id)
+        guest_cpus: separate.map_or_else(Vec::new, |cpus| cpus.guests.clone()),
+        client_cpus: separate.map_or_else(Vec::new, |cpus| cpus.client.clone()),
     })?;
     let book = &*opened.insert(open_book(options, made, &lab, state)?);
     let ledger: Arc<dyn Ledger> = Arc::clone(book) as Arc<dyn Ledger>;

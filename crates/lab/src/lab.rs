@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rtnetlink::packet_route::link::{InfoData, InfoVeth, LinkMessage};
 use rtnetlink::{LinkBridge, LinkUnspec, LinkVeth};
 
+use tare_model::guest::ParityRow;
+
 use crate::addresses::{CLIENT_HOST, GUEST_LINK, Hosts, PREFIX, SUT_HOST, address, hardware_address};
 use crate::error::{LabError, Result};
 use crate::name::{check_guest, check_run_id, run_group};
@@ -31,10 +33,10 @@ pub struct LabConfig {
     pub offloads: bool,
     /// TCP congestion control of the lab's namespaces; `None` leaves the host's own.
     pub congestion_control: Option<String>,
-    /// CPUs on which frames for guests are received and bridged, where the kernel lets them be chosen (RPS; root
-    /// only); empty leaves them on the CPU of the sender. See [`Lab::facts`] for what was granted.
+    /// CPUs that receive what the client sends, as the interrupts of a network card would (RPS); empty leaves it on the
+    /// CPU of the sender. See [`Lab::steering`] for what was granted.
     pub guest_cpus: Vec<u32>,
-    /// The same for frames that the client receives.
+    /// The same for what is sent to the client.
     pub client_cpus: Vec<u32>,
 }
 
@@ -84,6 +86,12 @@ impl Lab {
             })?;
             Offloads::open()?.set(BRIDGE, config.offloads)?;
             let client = join(&netlink, &sut, None, &config, (CLIENT_PORT, CLIENT_HOST))?;
+            // Where it is refused the lab is made all the same: `steering` reads back what is in force.
+            for (netns, link, cpus) in ends(&sut, &client, &config) {
+                if !cpus.is_empty() {
+                    let _ = netns.run(|| steer::mount_sysfs_here().and_then(|()| steer::set(link, cpus)));
+                }
+            }
             Ok((sut, client))
         })??;
         let hosts = Arc::new(Mutex::new(Hosts::default()));
@@ -170,6 +178,28 @@ impl Lab {
         })
     }
 
+    /// Which CPUs receive what passes between the client and the guests: what was asked and what the kernel has now.
+    /// `None` where nothing was asked.
+    pub fn steering(&self) -> Option<ParityRow> {
+        let ends = ends(&self.sut, &self.client, &self.config);
+        if ends.iter().all(|(.., cpus)| cpus.is_empty()) {
+            return None;
+        }
+        let granted = ends.map(|(netns, link, _)| {
+            let read = netns.run(|| steer::mount_sysfs_here().and_then(|()| steer::get(link)));
+            read.map_err(|e| e.to_string()).and_then(|cpus| cpus.map_err(|e| e.to_string()))
+        });
+        let words = |[guests, client]: [String; 2]| format!("guests' side {guests}, driver's side {client}");
+        let asked = ends.map(|(.., cpus)| steer::words(cpus));
+        let equal = ends.iter().zip(&granted).all(|((.., asked), granted)| granted.as_deref() == Ok(asked));
+        let granted = granted.map(|cpus| cpus.map_or_else(|e| format!("unknown ({e})"), |cpus| steer::words(&cpus)));
+        let note = "rps_cpus of both ends of the driver's link; where it is refused, the CPU of the sender receives: what a guest's \
+                    kernel receives behind a veth then runs on the driver's CPUs and is not in the CPU account, while \
+                    that of a machine is";
+        let (asked, granted) = (words(asked), Some(words(granted)));
+        Some(ParityRow { resource: "receive steering".into(), asked, granted, equal, note: note.into() })
+    }
+
     /// What the lab is, as name and value, all read back from the kernel now. What cannot be read says why.
     pub fn facts(&self) -> Vec<(String, String)> {
         let mut facts = Vec::new();
@@ -206,10 +236,10 @@ fn facts_here(place: &str, links: &[&str]) -> Result<Vec<(String, String)>> {
         facts.push((format!("{place} {name} offloads"), sockets.1.describe(name)));
         if *name != BRIDGE {
             let cpus = match &sysfs {
-                Ok(()) => steer::describe(name),
+                Ok(()) => steer::get(name).map_or_else(|e| format!("unknown: {e}"), |cpus| steer::words(&cpus)),
                 Err(error) => format!("unknown: {error}"),
             };
-            facts.push((format!("{place} {name} received on CPU"), cpus));
+            facts.push((format!("{place} {name} received on"), cpus));
         }
     }
     Ok(facts)
@@ -256,22 +286,14 @@ fn join(
         inside.wait_until(GUEST_LINK, "operating", |link| link.carrier && link.operating).await?;
         outside.wait_until(port, "forwarding", |link| link.carrier && link.forwarding == Some(true)).await
     })?;
-    steer_ends(sut, &netns, config, port);
     Ok(netns)
 }
 
-/// Has each end of a link receive on its own side's CPUs. Where the kernel does not allow that, all arms do
-/// without alike, and [`Lab::facts`] says so: a lab is not refused for it.
-fn steer_ends(sut: &NetNs, inside: &NetNs, config: &LabConfig, port: &str) {
-    let own = if port == CLIENT_PORT { &config.client_cpus } else { &config.guest_cpus };
-    for (netns, link, cpus) in [(sut, port, &config.guest_cpus), (inside, GUEST_LINK, own)] {
-        if !cpus.is_empty() {
-            let steered = netns.run(|| steer::mount_sysfs_here().and_then(|()| steer::set(link, cpus)));
-            if !matches!(steered, Ok(Ok(()))) {
-                return;
-            }
-        }
-    }
+/// The two ends of the client's link, each with the CPUs that should receive there. It is the wire between the two sides: what
+/// has passed it is bridged and delivered by the CPUs that received it, or by the guest that sends. So the links of the
+/// guests, whether veth or tap, need no steering.
+fn ends<'a>(sut: &'a NetNs, client: &'a NetNs, config: &'a LabConfig) -> [(&'a NetNs, &'static str, &'a [u32]); 2] {
+    [(sut, CLIENT_PORT, &config.guest_cpus), (client, GUEST_LINK, &config.client_cpus)]
 }
 
 async fn finish(inside: &mut Links, host: u32) -> Result<()> {

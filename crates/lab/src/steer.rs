@@ -4,8 +4,13 @@
 //! So the guest's half of the network stack would run on the driver's CPUs, outside of what is charged to the
 //! SUT, and the client's half on the guests'. With RPS each end receives on CPUs of its own.
 //!
+//! One link has it, the client's, as the wire between the two sides: whatever the guest's own link is, what comes over the
+//! wire is received, bridged and delivered on the guests' CPUs, as where a card's interrupts go to them. What a guest
+//! sends is bridged on the CPU on which it sends, until the client's end receives it.
+//!
 //! The setting is a file in sysfs, and a sysfs shows the links of the namespace it was mounted in: hence a
-//! scratch thread with mounts of its own.
+//! scratch thread with mounts of its own. The kernel gives it to root of the first user namespace alone, and refuses CPUs that are
+//! isolated (isolcpus).
 
 use std::fs;
 use std::io;
@@ -13,6 +18,7 @@ use std::path::PathBuf;
 
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 
+use crate::cpu::format_cpu_list;
 use crate::sys;
 
 /// Mounts a sysfs of the network namespace that this thread is in, seen by this thread alone. For scratch threads only.
@@ -43,22 +49,23 @@ pub(crate) fn set(link: &str, cpus: &[u32]) -> io::Result<()> {
     queues(link)?.iter().try_for_each(|file| fs::write(file, mask(cpus)))
 }
 
-/// The CPUs that receive what `link` delivers, read back, in words.
-pub(crate) fn describe(link: &str) -> String {
-    let read = || -> io::Result<Vec<u32>> {
-        let mut cpus = Vec::new();
-        for file in queues(link)? {
-            cpus.extend(parse_mask(&fs::read_to_string(file)?));
-        }
-        cpus.sort_unstable();
-        cpus.dedup();
-        Ok(cpus)
-    };
-    match read() {
-        Ok(cpus) if cpus.is_empty() => "that of the sender (RPS off)".into(),
-        Ok(cpus) => format!("{} (RPS)", cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",")),
-        Err(error) => format!("unknown: {error}"),
+/// The CPUs that receive what `link` delivers, ascending; none where that is the CPU of the sender.
+///
+/// # Errors
+/// When the kernel has no RPS.
+pub(crate) fn get(link: &str) -> io::Result<Vec<u32>> {
+    let mut cpus = Vec::new();
+    for file in queues(link)? {
+        cpus.extend(parse_mask(&fs::read_to_string(file)?));
     }
+    cpus.sort_unstable();
+    cpus.dedup();
+    Ok(cpus)
+}
+
+/// The same for people.
+pub(crate) fn words(cpus: &[u32]) -> String {
+    if cpus.is_empty() { "the sender's CPU".into() } else { format!("cpus {}", format_cpu_list(cpus)) }
 }
 
 /// CPUs as the kernel writes a set: words of 32 bits in hexadecimal, the highest first, between commas.

@@ -82,6 +82,15 @@ pub struct CpuPlacement {
     pub note: String,
 }
 
+impl CpuPlacement {
+    /// Whether driver and guests have CPUs of their own: only then what the guests cost can be distinguished from what the
+    /// driver does.
+    pub fn are_separate(&self) -> bool {
+        let Self { client, guests, .. } = self;
+        !client.is_empty() && !guests.is_empty() && !client.iter().any(|cpu| guests.contains(cpu))
+    }
+}
+
 /// One trial to be run: one arm, one case, one fresh instance, in one block.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PlannedTrial {

@@ -48,12 +48,21 @@ pub struct CpuAccount {
     pub softirq_s: f64,
     /// Hardware interrupts.
     pub irq_s: f64,
-    /// All the rest that was busy: kernel threads, hypervisor threads outside the guest's group, others.
-    pub other_s: f64,
+    /// Kernel threads outside of all guests' control groups, whomever they worked for.
+    pub kernel_s: f64,
+    /// All other tasks: programs that have nothing to do with the guests, and tare's own where they ran there.
+    pub foreign_s: f64,
     /// Busy time of all SUT CPUs (steal not included).
     pub total_s: f64,
     /// Time that the hypervisor under the host took away from the SUT's CPUs.
     pub steal_s: f64,
     /// The probe's own CPU in the window; it runs outside the SUT's CPU set where it can.
     pub probe_s: f64,
+}
+
+impl CpuAccount {
+    /// What the measured guests cost: everything that was busy but neighbours and foreign tasks. Seconds.
+    pub fn work_s(&self) -> f64 {
+        self.total_s - self.neighbours_s - self.foreign_s
+    }
 }

@@ -9,8 +9,7 @@ use crate::timeline::Timeline;
 /// Share of the SUT's CPU time that a hypervisor under the host may take before a trial is flagged.
 pub const STEAL_LIMIT: f64 = 0.01;
 
-/// Share of the SUT's CPU time that others may take (all that is neither a guest nor an interrupt) before a trial is
-/// flagged.
+/// Share of the SUT's CPU time that foreign tasks ([`CpuAccount::foreign_s`]) may take before a trial is flagged.
 pub const FOREIGN_LIMIT: f64 = 0.05;
 
 /// Share of the CPU time that a driver may use beyond which it may be what limits a trial.
@@ -35,8 +34,7 @@ pub fn flags(data: &ProbeData, window: (u64, u64)) -> Vec<Flag> {
 /// Warnings about a window that need to know which guests were measured, or what the SUT's CPUs did in it.
 ///
 /// `throttled`: a guest used up its CPU quota and was made to wait. `foreign-load`: more than [`FOREIGN_LIMIT`] of
-/// the SUT's CPU time went to tasks outside all guests: kernel threads, a hypervisor's threads outside the guest's
-/// group, other programs of the host.
+/// the SUT's CPU time went to programs outside all guests.
 pub fn guest_flags(data: &ProbeData, window: (u64, u64), guests: &[Source], account: Option<&CpuAccount>) -> Vec<Flag> {
     let timeline = Timeline::new(&data.samples);
     let throttled = guests.iter().filter_map(|guest| {
@@ -61,10 +59,10 @@ fn throttled(timeline: &Timeline<'_>, window: (u64, u64), guest: &Source, name: 
 }
 
 fn foreign(account: &CpuAccount) -> Option<Flag> {
-    let share = account.other_s / (account.window_s * f64::from(account.cpus));
+    let share = account.foreign_s / (account.window_s * f64::from(account.cpus));
     (share > FOREIGN_LIMIT).then(|| {
         let detail = format!(
-            "tasks outside all guests (kernel threads, other programs) took {:.1} % of the SUT's CPU time (limit {} %)",
+            "programs outside all guests took {:.1} % of the SUT's CPU time (limit {} %); it is not in the CPU of an operation",
             100.0 * share,
             100.0 * FOREIGN_LIMIT
         );
@@ -252,7 +250,7 @@ mod tests {
         let gains = |name: &str| {
             [(Source::Guest(name.into()), "throttled_s", 0.25), (Source::Guest(name.into()), "throttled_periods", 4.0)]
         };
-        let account = |other_s| CpuAccount { window_s: 2.0, cpus: 2, other_s, ..CpuAccount::default() };
+        let account = |foreign_s| CpuAccount { window_s: 2.0, cpus: 2, foreign_s, ..CpuAccount::default() };
         let target = [target];
         let flags = guest_flags(&data(&gains("target")), WINDOW, &target, Some(&account(0.3)));
         let kinds: Vec<_> = flags.iter().map(|flag| flag.kind.as_str()).collect();

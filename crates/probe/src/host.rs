@@ -15,6 +15,7 @@ use crate::irq::IrqTime;
 use crate::network::Interface;
 use crate::sampler::{Collectors, ProbeData, Sampler, Settings};
 use crate::stat::{SleepCollector, StatCollector, TaskCollector};
+use crate::threads::KernelThreads;
 
 /// What a host's probe watches.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,6 +67,7 @@ impl Default for HostConfig {
 /// | `sut_cpu_{...}_s` | the same of the SUT's CPUs together, where those are not simply all |
 /// | `client_cpu_{...}_s`, `client_cpus` | the same of the driver's CPUs, where they were named, and how many those are |
 /// | `sut_cpu_sleep_s`, `sut_cpu_task_s` | time in idle states and time that tasks ran on the SUT's CPUs, where the kernel tells |
+/// | `sut_kernel_thread_s` | time that kernel threads ran on the SUT's CPUs |
 /// | `sut_cpus`, `irq_time_accounting` | how many CPUs those are; 1 where interrupts are measured apart; first sample only |
 /// | `context_switches`, `interrupts`, `run_queue_tasks`, `load_1min_tasks` | `/proc/stat`, `/proc/loadavg` |
 /// | `memory_{available,free,page_cache,dirty}_bytes`, `swap_{in,out}_bytes`, `swap_free_bytes` | `/proc/meminfo`, `/proc/vmstat` |
@@ -155,6 +157,11 @@ fn collectors(config: &HostConfig, catalog: &mut Catalog) -> Result<Collectors, 
     if let Some(task) = TaskCollector::new(root, &source, &cpus, catalog) {
         all.together.push(Box::new(task));
     }
+    let irq_time = IrqTime::detect(root).apart();
+    if let Some((threads, search)) = KernelThreads::new(root, &source, &cpus, irq_time, catalog) {
+        all.together.push(Box::new(threads));
+        all.others.push(Box::new(search));
+    }
     for group in &config.groups {
         let Collectors { mut together, mut others } = group.collectors(catalog)?;
         all.together.append(&mut together);
@@ -162,7 +169,7 @@ fn collectors(config: &HostConfig, catalog: &mut Catalog) -> Result<Collectors, 
     }
     let constants = [
         (catalog.add(&source, "sut_cpus"), cpus.len() as f64),
-        (catalog.add(&source, "irq_time_accounting"), f64::from(u8::from(IrqTime::detect(root).apart()))),
+        (catalog.add(&source, "irq_time_accounting"), f64::from(u8::from(irq_time))),
     ];
     let clients = config.client_cpus.len();
     let clients = (clients > 0).then(|| (catalog.add(&source, "client_cpus"), clients as f64));

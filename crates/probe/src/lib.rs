@@ -21,15 +21,28 @@
 //!   the split is good to a few percent when the total is good to a fraction of one.
 //! - The root group's `cpuacct.usage_percpu` is the same for every task of the host by CPU: all time that any task
 //!   ran. What is busy beyond it are interrupts that hit an idle CPU.
-//! - `/proc/schedstat` is not used: its run time of a CPU is updated only when tasks switch, so a lone busy loop is
-//!   invisible for seconds, and many kernels do not have it. Nor is `/proc/uptime`, which repeats `/proc/stat`'s idle.
+//! - Elsewhere `/proc/schedstat` has the run time of a CPU. It is updated only when tasks switch, so a lone busy loop is
+//!   invisible for seconds: it counts as interrupts until then, unless a guest's group shows it.
+//! - `/proc/uptime` is not used: it repeats `/proc/stat`'s idle.
+//! - `/proc/TID/schedstat` of kernel threads tells what of the tasks outside all groups is the kernel's own work. It is read at
+//!   the edges of turns for threads that have run; once a second `/proc` is searched for others.
+//!
+//! # What is foreign
+//!
+//! All that tasks ran on the SUT's CPUs, less guests, neighbours and kernel threads. It is a difference, so tasks that come
+//! and go between two samples are in it, and so are the errors of the other figures: some ms in a window. A
+//! worker that is bound to no CPU counts where it was last seen. tare's own processes are foreign, too, where they
+//! use the SUT's CPUs. Where interrupts are charged to the task they interrupt, those that interrupt a foreign task are
+//! foreign: on a host with foreign load, service demand of network cases is too low. A CPU that polls while idle is idle. A host that polls for a halted virtual CPU (`halt_poll_ns`)
+//! does so in that CPU's thread: the guest's group is charged.
 //!
 //! # Where interrupt time goes
 //!
 //! With `CONFIG_IRQ_TIME_ACCOUNTING` interrupts and softirqs are measured apart and no task or group is charged for
 //! them. Without it, they are charged to whatever task they interrupted (on loopback and veth most of the network
 //! stack runs that way, in the sender's group), so adding `/proc/stat`'s softirq to a group's time would count it
-//! twice. The probe finds out which (series `irq_time_accounting`) and [`cpu_account`] follows.
+//! twice. The probe finds out which (series `irq_time_accounting`) and [`cpu_account`] follows. A kernel that neither
+//! measures them apart nor tells the run time of tasks by CPU cannot distinguish foreign tasks from interrupts: no account there.
 
 pub mod environment;
 
@@ -48,6 +61,7 @@ mod sampler;
 mod schedule;
 mod stat;
 mod text;
+mod threads;
 mod timeline;
 
 pub use account::cpu_account;

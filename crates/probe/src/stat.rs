@@ -165,40 +165,51 @@ impl Collector for SleepCollector {
     }
 }
 
-/// Reads the time that tasks ran, by CPU, from the root of version 1's `cpuacct`, as `sut_cpu_task_s`.
+/// Reads the time that tasks ran, by CPU, as `sut_cpu_task_s`.
 pub(crate) struct TaskCollector {
     reader: Reader,
+    parse: fn(&str, &[u32]) -> f64,
     cpus: Vec<u32>,
     series: SeriesId,
 }
 
 impl TaskCollector {
-    /// `None` (and a note) where that hierarchy is not mounted, or what is seen of it is not its root.
+    /// From the root of version 1's `cpuacct`, or else from `/proc/schedstat`. `None` (and a note) where that hierarchy is
+    /// not mounted, or what is seen of it is not its root, and the kernel has no statistics of its scheduler.
     pub fn new(root: &Path, source: &Source, cpus: &[u32], catalog: &mut Catalog) -> Option<Self> {
-        let Some(mount) = cpuacct_root(root) else {
-            catalog.absent("sut_cpu_task_s: the root of a version 1 `cpuacct` hierarchy is not mounted".to_owned());
-            return None;
+        let group = cpuacct_root(root).and_then(|mount| Reader::open(&mount.join("cpuacct.usage_percpu")).ok());
+        let (reader, parse): (_, fn(&str, &[u32]) -> f64) = match group {
+            Some(reader) => (reader, group_run_ns),
+            None => match Reader::open(&root.join("proc/schedstat")) {
+                Ok(reader) => (reader, scheduler_run_ns),
+                Err(error) => {
+                    let what = "sut_cpu_task_s: no root of a version 1 `cpuacct` hierarchy";
+                    catalog.absent(format!("{what}, and /proc/schedstat: {error}"));
+                    return None;
+                }
+            },
         };
-        match Reader::open(&mount.join("cpuacct.usage_percpu")) {
-            Ok(reader) => Some(Self { reader, cpus: cpus.to_vec(), series: catalog.add(source, "sut_cpu_task_s") }),
-            Err(error) => {
-                catalog.absent(format!("sut_cpu_task_s: {}: {error}", mount.display()));
-                None
-            }
-        }
+        Some(Self { reader, parse, cpus: cpus.to_vec(), series: catalog.add(source, "sut_cpu_task_s") })
     }
+}
+
+/// Nanoseconds by CPU, on one line.
+fn group_run_ns(text: &str, cpus: &[u32]) -> f64 {
+    let by_cpu = text.split_ascii_whitespace().zip(0u32..).filter(|(_, cpu)| cpus.contains(cpu));
+    by_cpu.filter_map(|(cell, _)| cell.parse::<f64>().ok()).sum()
+}
+
+/// The seventh figure of each CPU's line: "sum of all time spent running by tasks on this processor"
+/// (Documentation/scheduler/sched-stats.rst), in nanoseconds.
+fn scheduler_run_ns(text: &str, cpus: &[u32]) -> f64 {
+    let lines = text.lines().filter(|line| cpu_number(line).is_some_and(|cpu| cpus.contains(&cpu)));
+    lines.filter_map(|line| line.split_ascii_whitespace().nth(7)?.parse::<f64>().ok()).sum()
 }
 
 impl Collector for TaskCollector {
     fn collect(&mut self, at_ns: u64, values: &mut Values) -> io::Result<()> {
-        let text = self.reader.read()?;
-        let sum_ns: f64 = text
-            .split_ascii_whitespace()
-            .zip(0u32..)
-            .filter(|(_, cpu)| self.cpus.contains(cpu))
-            .filter_map(|(cell, _)| cell.parse::<f64>().ok())
-            .sum();
-        values.push(at_ns, self.series, sum_ns / 1e9);
+        let run_ns = (self.parse)(self.reader.read()?, &self.cpus);
+        values.push(at_ns, self.series, run_ns / 1e9);
         Ok(())
     }
 
@@ -221,4 +232,18 @@ fn cpuacct_root(root: &Path) -> Option<PathBuf> {
         .into_iter()
         .find(|mount| mount.fs_type == "cgroup" && mount.root == "/" && mount.super_options.contains_key("cpuacct"))?;
     Some(root.join(mount.mount_point.strip_prefix("/").unwrap_or(&mount.mount_point)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn run_time_of_tasks_is_that_of_the_named_cpus() {
+        assert_eq!(group_run_ns("10 20 40 \n", &[0, 2]), 50.0);
+        let text = "version 15\ntimestamp 4294\ncpu0 0 0 9 8 7 6 100 55 4\ndomain0 03 1 2 3 4 5 6 7 8\ncpu1 0 0 9 8 7 6 300 55 4\n\
+                    cpu10 0 0 9 8 7 6 999 55 4\n";
+        assert_eq!(scheduler_run_ns(text, &[1]), 300.0);
+        assert_eq!(scheduler_run_ns(text, &[0, 1]), 400.0);
+    }
 }

@@ -43,11 +43,15 @@ impl Drop for OwnGroup {
 struct Eater(Child);
 
 impl Eater {
-    fn waiting_in(group: &Path) -> Self {
+    fn waiting() -> Self {
         let script = "read line; while :; do :; done";
-        let child = Command::new("sh").args(["-c", script]).stdin(Stdio::piped()).spawn().unwrap();
-        std::fs::write(group.join("cgroup.procs"), child.id().to_string()).unwrap();
-        Self(child)
+        Self(Command::new("sh").args(["-c", script]).stdin(Stdio::piped()).spawn().unwrap())
+    }
+
+    fn waiting_in(group: &Path) -> Self {
+        let eater = Self::waiting();
+        std::fs::write(group.join("cgroup.procs"), eater.0.id().to_string()).unwrap();
+        eater
     }
 
     fn go(&mut self) {
@@ -97,10 +101,41 @@ fn busy_loop_is_billed(test: &str, fs_type: &str, option: Option<&str>) {
         return println!("SKIPPED: the machine is so busy that the loop got only {charged_s} s of CPU");
     }
     assert!((billed_s / charged_s - 1.0).abs() < 0.1, "charged {charged_s} s, billed {billed_s} s");
-    let parts = billed_s + account.neighbours_s + account.softirq_s + account.irq_s + account.other_s;
+    let parts =
+        billed_s + account.neighbours_s + account.softirq_s + account.irq_s + account.kernel_s + account.foreign_s;
     assert!((parts - account.total_s).abs() < 1e-9, "{account:?}");
     let capacity_s = account.window_s * f64::from(account.cpus);
     assert!(account.total_s + account.steal_s <= 1.1 * capacity_s, "{account:?}");
+}
+
+#[test]
+fn a_program_outside_all_guests_is_foreign_and_no_part_of_what_the_guest_cost() {
+    let group = match OwnGroup::make("foreign", "cgroup", Some("cpuacct")) {
+        Ok(group) => group,
+        Err(reason) => return println!("SKIPPED: {reason}"),
+    };
+    let idle = Eater::waiting_in(&group.0);
+    let mut eater = Eater::waiting();
+    let groups = vec![Group { source: guest(), directories: vec![group.0.clone()] }];
+    let probe =
+        HostProbe::start(HostConfig { interval: Span::from_millis(50), groups, ..HostConfig::default() }).unwrap();
+    let (start_ns, before_s) = (now_ns(), eater.cpu_s());
+    eater.go();
+    std::thread::sleep(Duration::from_millis(1500));
+    let (end_ns, after_s) = (now_ns(), eater.cpu_s());
+    probe.add_instants(&[end_ns]);
+    let data = probe.stop().unwrap();
+    drop(idle);
+    let account = cpu_account(&data.samples, &[(start_ns, end_ns)], &[], &[guest()], &[]).unwrap();
+    let charged_s = after_s - before_s;
+    assert!(charged_s > 0.0 && account.foreign_s >= charged_s - 0.03, "charged {charged_s} s: {account:?}");
+    // Interrupts and kernel threads remain, whatever else the machine does.
+    assert!(
+        account.work_s() < account.foreign_s && account.guest_user_s + account.guest_system_s < 0.01,
+        "{account:?}"
+    );
+    let kernel = data.samples.iter().filter(|sample| sample.series == "sut_kernel_thread_s");
+    assert!(kernel.count() > 1, "kernel threads are seen: {:?}", data.absent);
 }
 
 #[test]

@@ -154,8 +154,9 @@ pub fn trial(plan: &Plan, index: u32) -> TrialRecord {
             guest_user_s: 0.5,
             guest_system_s: 2.0 * factor,
             softirq_s: 0.5,
-            other_s: 0.2,
-            total_s: 1.2 + 2.0 * factor,
+            kernel_s: 0.2,
+            foreign_s: 0.3,
+            total_s: 1.5 + 2.0 * factor,
             probe_s: 0.01,
             ..CpuAccount::default()
         }),

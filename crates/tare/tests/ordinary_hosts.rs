@@ -371,7 +371,7 @@ fn a_user_is_given_every_controller(ground: &Ground) {
     let after = doctor();
     assert!(!after.contains("root runs: mkdir"), "{after}");
     let (folder, said) = ground.study("someone", "delegated", &study(&arm("container", "container", "{}")));
-    completed_with_parity(&folder, 2, &said, &["process limit"]);
+    completed_with_parity(&folder, 2, &said, &["process limit", "receive steering"]);
 }
 
 /// KVM's counts are in the findings of these arms, by reason, and of no other.
@@ -416,7 +416,12 @@ fn a_user_has_machines(ground: &Ground) {
     ground.host.sh("usermod -aG kvm someone");
     let (folder, said) = ground.study("someone", "user-kvm", &text);
     // Without root there is nobody else to run as.
-    completed_with_parity(&folder, 2, &said, &["process limit", "rights of QEMU", "rights of virtiofsd"]);
+    completed_with_parity(
+        &folder,
+        2,
+        &said,
+        &["process limit", "receive steering", "rights of QEMU", "rights of virtiofsd"],
+    );
     exits_are_counted(&folder, &["kvm"]);
 }
 
@@ -462,7 +467,7 @@ fn the_package_installs_and_a_container_and_a_machine_are_measured() {
     ground.check("a user has limits by a scope of systemd's", |ground| {
         let (folder, said) = ground.study("someone", "user", &study(&arm("container", "container", "{}")));
         // The slice of a user is closed to that user, and systemd gives it a third of the host's processes.
-        completed_with_parity(&folder, 2, &said, &["process limit"]);
+        completed_with_parity(&folder, 2, &said, &["process limit", "receive steering"]);
     });
     ground.finish();
 }

@@ -126,6 +126,10 @@ fn how_fast_a_guest_computes_and_what_it_weighs_is_measured_on_every_arm() {
     assert!(weights.len() == 4 && weights.iter().all(|bytes| *bytes > 0.0), "one a trial: {weights:?}");
 }
 
+fn several_cpus() -> bool {
+    std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1)
+}
+
 #[test]
 fn limits_are_read_back_and_equal_on_every_arm() {
     if !is_root() {
@@ -140,8 +144,10 @@ fn limits_are_read_back_and_equal_on_every_arm() {
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
     let rows: Vec<(String, i64, i64)> = rows.map(Result::unwrap).collect();
     let limits: Vec<_> =
-        rows.iter().filter(|(resource, ..)| resource.contains("cpu") || resource.contains("memory")).collect();
+        rows.iter().filter(|(name, ..)| ["cpu", "memory", "steering"].iter().any(|part| name.contains(part))).collect();
     assert!(limits.len() >= 3, "{rows:?}");
+    let steered = limits.iter().any(|(resource, ..)| resource == "receive steering");
+    assert_eq!(steered, several_cpus(), "what each side receives is its own cost: {rows:?}");
     for (resource, granted, equal) in limits {
         assert_eq!((*granted, *equal), (1, 1), "{resource} differs between arms or from what was asked");
     }

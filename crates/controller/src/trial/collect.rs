@@ -177,9 +177,7 @@ impl Trial<'_> {
     /// from busy loops in the measured guests themselves, or from a driver on the same CPUs.
     fn service_demand(&self, account: Option<&CpuAccount>, work: f64) -> Option<f64> {
         let account = account?;
-        let cpus = &self.bench.plan.cpus;
-        let shared = cpus.guests.is_empty() || cpus.client.iter().any(|cpu| cpus.guests.contains(cpu));
-        (!self.case.busy_target && !shared && work > 0.0).then(|| (account.total_s - account.neighbours_s) / work)
+        (!self.case.busy_target && self.bench.plan.cpus.are_separate() && work > 0.0).then(|| account.work_s() / work)
     }
 }
 

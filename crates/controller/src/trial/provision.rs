@@ -152,7 +152,10 @@ impl Trial<'_> {
     pub(super) fn check_parity_of(&self, n: usize, gathered: &mut Gathered) {
         let all = gathered.targets;
         let Some(target) = gathered.measured().get(n) else { return };
-        let rows = target.parity();
+        let mut rows = target.parity();
+        if n == 0 && self.task.platform.reach() == Reach::Lab {
+            rows.extend(self.bench.site.lab.steering());
+        }
         let who = if all > 1 { format!("{}: ", named(n, all, &target.spec().name)) } else { String::new() };
         let unequal: Vec<String> = rows
             .iter()

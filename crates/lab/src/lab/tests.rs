@@ -1,6 +1,6 @@
 //! Labs for real, on this host's kernel. They need root.
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::Command;
 use std::time::Duration;
 
@@ -90,28 +90,64 @@ fn settings_are_those_that_the_kernel_reads_back() {
 }
 
 #[test]
-fn each_end_receives_on_the_cpus_of_its_own_side() {
+fn each_side_receives_on_cpus_of_its_own_and_what_is_in_force_is_read_back() {
     if !root() {
         return;
     }
     let lab = Lab::create(LabConfig { guest_cpus: vec![0], client_cpus: vec![1], ..config() }).unwrap();
-    let port = lab.attach("guest").unwrap();
-    let (client, sut) = (fact(&lab, "client eth0 received on CPU"), fact(&lab, "sut client0 received on CPU"));
-    if client.contains("unknown") || !client.contains("RPS)") {
-        eprintln!("SKIPPED: RPS cannot be set here: {client}");
+    let row = lab.steering().unwrap();
+    if !row.equal {
+        eprintln!("SKIPPED: RPS cannot be set here: {row:?}");
         return;
     }
-    assert_eq!((client.as_str(), sut.as_str()), ("1 (RPS)", "0 (RPS)"));
-    let received = |netns: &NetNs, link: &'static str| {
-        let facts = netns.run(|| facts_here("x", &[link])).unwrap().unwrap();
-        facts.into_iter().find(|(name, _)| name.ends_with("received on CPU")).unwrap().1
-    };
-    assert_eq!(received(&port.netns, GUEST_LINK), "0 (RPS)");
-    let link: &'static str = port.bridge_link().to_owned().leak();
-    assert_eq!(received(lab.sut(), link), "0 (RPS)");
+    assert_eq!(row.granted.as_deref(), Some("guests' side cpus 0, driver's side cpus 1"));
+    assert_eq!(fact(&lab, "sut client0 received on"), "cpus 0");
+    let port = lab.attach("guest").unwrap();
     assert!(carries_a_message(&lab, &port));
+    // Changed behind its back.
+    lab.sut().run(|| steer::mount_sysfs_here().and_then(|()| steer::set(CLIENT_PORT, &[]))).unwrap().unwrap();
+    let row = lab.steering().unwrap();
+    assert_eq!(
+        (row.equal, row.granted.as_deref()),
+        (false, Some("guests' side the sender's CPU, driver's side cpus 1"))
+    );
     let plain = Lab::create(config()).unwrap();
-    assert!(fact(&plain, "client eth0 received on CPU").contains("RPS off"));
+    assert_eq!((plain.steering(), fact(&plain, "client eth0 received on").as_str()), (None, "the sender's CPU"));
+}
+
+/// On which CPU a guest received a datagram that the client sent from another one.
+fn received_on(lab: &Lab, sender: u32) -> u32 {
+    let port = lab.attach("guest").unwrap();
+    let inside = port.netns.run(|| UdpSocket::bind((port.address, 0))).unwrap().unwrap();
+    let outside = lab.client().run(|| UdpSocket::bind((lab.client_address(), 0))).unwrap().unwrap();
+    // The kernel notes the CPU for connected sockets only.
+    inside.connect(outside.local_addr().unwrap()).unwrap();
+    outside.connect(inside.local_addr().unwrap()).unwrap();
+    inside.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    // The first one waits for an answer of ARP and leaves on the CPU that received it.
+    for _ in 0..2 {
+        let send = || {
+            crate::set_affinity(None, &[sender]).unwrap();
+            outside.send(b"x")
+        };
+        lab.client().run(send).unwrap().unwrap();
+        inside.recv(&mut [0]).unwrap();
+    }
+    rustix::net::sockopt::socket_incoming_cpu(&inside).unwrap()
+}
+
+#[test]
+fn what_a_guest_receives_runs_on_its_sides_cpu_and_without_steering_on_the_senders() {
+    if !root() {
+        return;
+    }
+    let steered = Lab::create(LabConfig { guest_cpus: vec![0], client_cpus: vec![1], ..config() }).unwrap();
+    if !steered.steering().unwrap().equal {
+        eprintln!("SKIPPED: RPS cannot be set here: {:?}", steered.steering());
+        return;
+    }
+    assert_eq!(received_on(&steered, 1), 0);
+    assert_eq!(received_on(&Lab::create(config()).unwrap(), 1), 1);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! own and real guests, and says in words what does not hold:
 //!
 //! - a guest starts, is granted what was asked, runs commands, takes files and gives them back, may print as much as it
-//!   likes, answers over the network, and goes when it is asked to, also twice;
+//!   likes, answers over the network, has what it receives processed on its own CPUs, and goes when it is asked to, also twice;
 //! - it finds the data that it is given as they are in the gold copy, writes to a copy of its own, and leaves nothing of it;
 //! - it is shown data that nobody writes, cannot change them, and nothing of them is copied on the host;
 //! - its memory is offered for merging when that is asked for, and only then;
@@ -41,6 +41,10 @@ pub use orphan::run_id;
 use orphan::Notebook;
 
 const MTU: u32 = 1500;
+
+/// The CPU of the guests, and the one that receives for the client where there are two.
+const GUEST_CPU: u32 = 0;
+const CLIENT_CPU: u32 = 1;
 
 /// Environment variable that says how many guests come and go, whatever a test says.
 const CYCLES_VARIABLE: &str = "TARE_CYCLES";
@@ -153,7 +157,8 @@ pub fn check(
     let expect = &Expect { timeout: expect.timeout * slower(), ..expect.clone() };
     let host = HostView::here(agent);
     platform.check(&host).map_err(|refusal| Skipped(refusal.to_string()))?;
-    let config = LabConfig { mtu: MTU, ..LabConfig::new(run_id) };
+    let config =
+        LabConfig { mtu: MTU, guest_cpus: vec![GUEST_CPU], client_cpus: vec![CLIENT_CPU], ..LabConfig::new(run_id) };
     let lab = Lab::create(config).map_err(|error| Skipped(error.to_string()))?;
     let notebook = Arc::new(Notebook::for_run(run_id).map_err(|error| Skipped(error.to_string()))?);
     let ledger: Arc<dyn Ledger> = Arc::clone(&notebook) as Arc<dyn Ledger>;
@@ -203,7 +208,7 @@ impl Ground<'_> {
     }
 
     fn spec(&self, name: &str) -> GuestSpec {
-        GuestSpec { cpu_set: vec![0], ..GuestSpec::new(name, self.expect.guest) }
+        GuestSpec { cpu_set: vec![GUEST_CPU], ..GuestSpec::new(name, self.expect.guest) }
     }
 
     fn start_as(&self, spec: &GuestSpec) -> Result<Box<dyn Guest>, Broken> {

@@ -31,6 +31,7 @@ impl Ground<'_> {
         self.copies(&*guest)?;
         self.prints_without_end(&*guest)?;
         self.exchanges(&*guest)?;
+        self.receives_on_its_own_cpus(&*guest)?;
         guest.destroy().map_err(|error| error.to_string())?;
         guest.destroy().map_err(|error| format!("destroyed twice: {error}"))?;
         self.is_clean("after an orderly end")

@@ -113,7 +113,8 @@ CREATE TABLE cpu_accounts (
     neighbours_s   REAL,
     softirq_s      REAL,
     irq_s          REAL,
-    other_s        REAL,
+    kernel_s       REAL,
+    foreign_s      REAL,
     total_s        REAL,
     steal_s        REAL,
     probe_s        REAL
@@ -406,15 +407,16 @@ CREATE TABLE stored_try_cpu (
     neighbours_s   REAL,
     softirq_s      REAL,
     irq_s          REAL,
-    other_s        REAL,
+    kernel_s       REAL,
+    foreign_s      REAL,
     total_s        REAL,
     steal_s        REAL,
     probe_s        REAL
 );
 
 CREATE VIEW try_cpu AS
-    SELECT trial, position, load, window_s, cpus, guest_user_s, guest_system_s, neighbours_s, softirq_s, irq_s, other_s,
-           total_s, steal_s, probe_s
+    SELECT trial, position, load, window_s, cpus, guest_user_s, guest_system_s, neighbours_s, softirq_s, irq_s, kernel_s,
+           foreign_s, total_s, steal_s, probe_s
     FROM stored_try_cpu JOIN tries USING (try_id);
 
 -- Requests of one type in the window of a trial or of a try.

@@ -1,4 +1,5 @@
-//! CPU for one unit of work, stacked by where it was spent. Neighbours are not part of the work and stay out.
+//! CPU for one unit of work, stacked by where it was spent. Neighbours and foreign tasks are not part of the
+//! work and stay out.
 
 use tare_model::findings::ArmCpu;
 use tare_model::metric::Unit;
@@ -13,7 +14,7 @@ pub(crate) const PARTS: [(&str, &str, &str); 5] = [
     ("guest, system", "part-system", PATTERNS[1]),
     ("softirq", "part-softirq", PATTERNS[2]),
     ("irq", "part-irq", PATTERNS[3]),
-    ("other", "part-other", PATTERNS[4]),
+    ("kernel threads", "part-other", PATTERNS[4]),
 ];
 
 /// Stored unit of CPU for one unit of work.
@@ -28,7 +29,7 @@ pub(crate) fn unit(cpu: &ArmCpu) -> Unit {
 /// CPU seconds by part in the mean window, in the order of [`PARTS`].
 pub(crate) fn seconds(cpu: &ArmCpu) -> [f64; 5] {
     let a = &cpu.account;
-    [a.guest_user_s, a.guest_system_s, a.softirq_s, a.irq_s, a.other_s]
+    [a.guest_user_s, a.guest_system_s, a.softirq_s, a.irq_s, a.kernel_s]
 }
 
 /// CPU seconds for one unit of work by part, in the order of [`PARTS`]: the estimate over the trials, shared out as the

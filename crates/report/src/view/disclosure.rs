@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use tare_model::findings::Findings;
+use tare_model::plan::CpuPlacement;
 use tare_model::precision::{CaseBlocks, is_spared};
 use tare_model::study::{Case, LabSpec, Placement};
 
@@ -104,6 +105,16 @@ fn import_facts(findings: &Findings) -> Vec<(String, String)> {
     facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
+/// On whose CPUs frames should be received; the parity tables say what was granted.
+fn receive_steering(cpus: &CpuPlacement) -> String {
+    if cpus.are_separate() {
+        let (guests, client) = (words::cpus(&cpus.guests), words::cpus(&cpus.client));
+        format!("what guests receive on {guests}, what the driver receives on {client}")
+    } else {
+        "none: driver and guests share CPUs, so there is no CPU time of an operation".to_owned()
+    }
+}
+
 fn lab_facts(findings: &Findings) -> Vec<(String, String)> {
     let LabSpec { mtu, offloads, congestion_control, placement, sample_interval } = &findings.plan.study.lab;
     let cpus = &findings.plan.cpus;
@@ -125,6 +136,7 @@ fn lab_facts(findings: &Findings) -> Vec<(String, String)> {
         ("driver's CPUs", words::cpus(&cpus.client)),
         ("guests' CPUs", words::cpus(&cpus.guests)),
         ("placement, how it came about", cpus.note.clone()),
+        ("receive steering asked", receive_steering(cpus)),
         ("probes sample every", sample_interval.to_string()),
     ];
     facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()

@@ -165,8 +165,8 @@ pub(super) fn cpu(case: &CaseFindings, arms: &Arms) -> Option<Table> {
         "CPU time for one unit of work, by where it was spent. Rows with \u{201c}in the window\u{201d}: CPU time in \
          the whole measured window."
     } else {
-        "CPU seconds in the measured window, by where they were spent. CPU for one unit of work is unknown: the \
-         measured guest also ran busy loops, or no work was counted."
+        "CPU seconds in the measured window, by where they were spent. CPU for one unit of work is unknown: \
+         driver and guests share CPUs, the measured guest also ran busy loops, or no work was counted."
     };
     let mut table = Table::by_arm(format!("{caption}{}", density::at_held(case)), "CPU", arms.iter());
     let mut row = |name: &str, of: &dyn Fn(&ArmCpu) -> Option<String>| {
@@ -186,9 +186,10 @@ pub(super) fn cpu(case: &CaseFindings, arms: &Arms) -> Option<Table> {
     for (i, (name, _, _)) in cpu::PARTS.iter().enumerate() {
         row(name, &|cpu| part(cpu, &|parts| parts[i]));
     }
-    row("total, without neighbours", &|cpu| part(cpu, &|parts| parts.iter().sum()));
+    row("total, without neighbours and foreign tasks", &|cpu| part(cpu, &|parts| parts.iter().sum()));
     let seconds = |s: f64| Some(format::value(s, &Unit::Seconds));
     row("neighbours, in the window", &|cpu| seconds(cpu.account.neighbours_s));
+    row("foreign tasks, in the window", &|cpu| seconds(cpu.account.foreign_s));
     row("steal, in the window", &|cpu| seconds(cpu.account.steal_s));
     row("probe, in the window", &|cpu| seconds(cpu.account.probe_s));
     row("measured window and CPUs", &|cpu| {

@@ -19,6 +19,14 @@ pub(super) struct Placed {
 const DRIVER_SHARE: usize = 4;
 
 pub(super) fn place(placement: &Placement, host: &HostFacts) -> Result<Placed, PlanRefusal> {
+    let mut placed = sides(placement, host)?;
+    if !placed.cpus.are_separate() {
+        placed.cpus.note.push_str("; what an operation costs in CPU time is then not measured");
+    }
+    Ok(placed)
+}
+
+fn sides(placement: &Placement, host: &HostFacts) -> Result<Placed, PlanRefusal> {
     let Some(&highest) = host.cpus.last() else { return Err(PlanRefusal::NoCpu) };
     let all = |client: Vec<u32>, guests: Vec<u32>, note: String| Placed {
         cpus: CpuPlacement { client, guests, note },
@@ -123,7 +131,7 @@ mod tests {
         HostFacts { cpus: cpus.collect(), shared_cores, ..HostFacts::default() }
     }
 
-    fn sides(placement: &Placement, host: &HostFacts) -> (String, String, usize) {
+    fn both(placement: &Placement, host: &HostFacts) -> (String, String, usize) {
         let placed = place(placement, host).unwrap();
         (cpus::list(&placed.cpus.client), cpus::list(&placed.cpus.guests), placed.deviations.len())
     }
@@ -131,17 +139,17 @@ mod tests {
     #[test]
     fn the_driver_gets_a_quarter_of_the_cpus_and_the_guests_the_rest() {
         let separate = Placement::Separate;
-        assert_eq!(sides(&separate, &host(0..2, &[])), ("1".into(), "0".into(), 0));
-        assert_eq!(sides(&separate, &host(0..8, &[])), ("6-7".into(), "0-5".into(), 0));
-        assert_eq!(sides(&separate, &host(3..6, &[])), ("5".into(), "3-4".into(), 0));
+        assert_eq!(both(&separate, &host(0..2, &[])), ("1".into(), "0".into(), 0));
+        assert_eq!(both(&separate, &host(0..8, &[])), ("6-7".into(), "0-5".into(), 0));
+        assert_eq!(both(&separate, &host(3..6, &[])), ("5".into(), "3-4".into(), 0));
     }
 
     #[test]
     fn threads_of_one_core_stay_on_one_side() {
         let two_cores = host(0..4, &[&[0, 2], &[1, 3]]);
-        assert_eq!(sides(&Placement::Separate, &two_cores), ("1,3".into(), "0,2".into(), 0));
+        assert_eq!(both(&Placement::Separate, &two_cores), ("1,3".into(), "0,2".into(), 0));
         let one_core = host(0..2, &[&[0, 1]]);
-        assert_eq!(sides(&Placement::Separate, &one_core), ("1".into(), "0".into(), 1));
+        assert_eq!(both(&Placement::Separate, &one_core), ("1".into(), "0".into(), 1));
     }
 
     #[test]
@@ -156,10 +164,10 @@ mod tests {
 
     #[test]
     fn what_the_study_asks_is_no_deviation() {
-        assert_eq!(sides(&Placement::SameCpu, &host(0..4, &[])), ("3".into(), "3".into(), 0));
-        assert_eq!(sides(&Placement::Unpinned, &host(0..4, &[])), ("none".into(), "none".into(), 0));
+        assert_eq!(both(&Placement::SameCpu, &host(0..4, &[])), ("3".into(), "3".into(), 0));
+        assert_eq!(both(&Placement::Unpinned, &host(0..4, &[])), ("none".into(), "none".into(), 0));
         let explicit = Placement::Explicit { client_cpus: vec![0], guest_cpus: vec![1, 2] };
-        assert_eq!(sides(&explicit, &host(0..4, &[])), ("0".into(), "1-2".into(), 0));
+        assert_eq!(both(&explicit, &host(0..4, &[])), ("0".into(), "1-2".into(), 0));
     }
 
     #[test]
