@@ -47,7 +47,8 @@ check: ## run all that CI runs
 fuzz: ## fuzz what reads the bytes of strangers, a minute each (needs cargo-fuzz and a nightly compiler)
 	@scripts/fuzz.sh
 
-bench: setup ## measure tare's drivers against their peers
+bench: setup ## measure tare's drivers against their peers, and simulate how often its verdicts are wrong
+	@bench/statistics.sh
 	@cargo build --release --package tare-driver --example bench_driver --example bench_store --example store_load --example http --example social
 	@command -v netperf >/dev/null && command -v iperf3 >/dev/null && command -v wrk >/dev/null || bench/install-peers.sh
 	@bench/rr.sh

@@ -33,6 +33,28 @@ const CPU_TIME: &str = "CPU time of an operation is what the CPUs of the SUT did
 const SHARED_CPUS: &str = "Driver and guests share CPUs, and what each of them costs cannot be distinguished: there is no \
                            CPU time of an operation.";
 
+/// What becomes of blocks without a ratio.
+const MISSING: &str = "A block that ran and has no ratio, because a trial of either arm failed or does not have the figure, counts as \
+                       the worst that it may have been: the interval holds whatever it was. Blocks that a third arm broke, and such as \
+                       were not run, say nothing about the two and are left out. A driver at its limit in more than half of the blocks \
+                       takes the verdict from the arm that does worse, and from arms that are found alike.";
+
+/// What a verdict is, and for how many comparisons together.
+fn of_verdicts(study: &Study, comparisons: usize) -> String {
+    let margin = study.margin.map_or_else(String::new, |margin| {
+        format!(
+            " Arms are equivalent where the interval lies within the margin of {} that the study states (two one-sided tests, corrected \
+             likewise).",
+            percent(margin)
+        )
+    });
+    format!(
+        "The {comparisons} primary comparisons answer the study: each arm in the primary metric of each case. Their p-values are corrected for \
+         their number by Holm's method, so that of 100 studies of equal arms at most 5 claim any difference. A difference in another metric, \
+         or one that the correction leaves unproven, is a lead. Intervals are not corrected: each is of 95 % by itself.{margin}"
+    )
+}
+
 /// The paragraphs.
 pub(crate) fn paragraphs(
     plan: &Plan,
@@ -62,28 +84,24 @@ fn measured(plan: &Plan, comparisons: usize, cases: &[CaseFindings]) -> Vec<Stri
             number_of_blocks(study)
         ),
         effects(study, level),
+        of_verdicts(study, comparisons),
         if replica {
             "The noise floor is what the baseline shows against itself: it ran twice in each block, and the floor is \
-             the estimate of one run over the other, from as many blocks as an arm's. A difference counts as detected \
-             only when its interval excludes equality and its estimate lies further from equality than the floor."
+             the estimate of one run over the other, from as many blocks as an arm's. An arm is called better or worse \
+             only when its estimate lies further from equality than the floor. Where the baseline differs from itself, after a \
+             correction for the number of cases, the report opens with an alarm."
                 .to_owned()
         } else {
-            "The study ran the baseline once a block, so no noise floor was measured: a difference counts as detected \
-             when its interval excludes equality."
-                .to_owned()
+            "The study ran the baseline once a block, so no noise floor was measured.".to_owned()
         },
         format!(
-            "The smallest detectable difference is the one that this rule detects with a probability (power) of {:.0} \
-             % in a study of this many blocks of this spread, from a simulation of the rule with normal noise; or the \
-             floor where that is larger. Where it is above {:.0} % and no difference is detected, the verdict is \"too \
-             noisy to tell\".",
+            "The smallest detectable difference is the one that {:.0} of 100 studies of this many blocks of this spread detect, from a \
+             simulation of the rule of the verdict with normal noise; or the floor where that is larger. Where it is above {:.0} % and no \
+             difference is detected, the verdict is \"too noisy to tell\".",
             percent(POWER),
             percent(NOISY_MIN)
         ),
-        format!(
-            "Comparisons of primary metrics: {comparisons}. Intervals are not corrected for the number of comparisons: \
-             where nothing differs, {level:.0} of 100 intervals contain equality."
-        ),
+        MISSING.to_owned(),
         format!(
             "Percentiles of a distribution come from histograms merged over blocks, each block with equal weight (bins \
              at most 0.1 % wide); their intervals come from the percentiles of the single blocks and may miss the \
@@ -116,7 +134,14 @@ fn measured(plan: &Plan, comparisons: usize, cases: &[CaseFindings]) -> Vec<Stri
 /// What decided how many blocks there were.
 fn number_of_blocks(study: &Study) -> String {
     let Some(Precision { at_least, until }) = study.precision else {
-        return format!("Their number, {}, was fixed before the run.", study.blocks);
+        let spare = match study.spare_blocks {
+            0 => String::new(),
+            n => format!(
+                " At most {n} spare blocks replaced such as were disturbed from outside the arms (steal, foreign load, another run): only these \
+                 flags decided, and the blocks that do not count are listed with the ratios that they would give."
+            ),
+        };
+        return format!("Their number, {}, was fixed before the run.{spare}", study.blocks);
     };
     format!(
         "The rule for their number was fixed before the run: a case takes at least {at_least} blocks and at most {}, and ends when after \
