@@ -1,4 +1,5 @@
 //! Blocks by precision: a case with little spread ends early, one with much goes to the most, and a run that was killed between goes on so.
+//! Spare blocks: a case whose blocks are disturbed takes them.
 
 use std::path::Path;
 
@@ -72,4 +73,51 @@ fn a_quiet_case_ends_early_a_loud_one_at_the_most_and_a_killed_run_goes_on_so() 
     expect_code(&more, 0);
     assert_eq!((outcomes(&out).len(), ended(&out).len()), (40, 2), "nothing is left to do");
     assert_eq!(left_by_runs_into(&out), Vec::<String>::new());
+}
+
+/// Programs beside the run that keep every CPU busy; they end with this.
+struct Busy(Vec<std::process::Child>);
+
+impl Busy {
+    fn new() -> Self {
+        let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let one = || std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        Self((0..2 * cpus).map(|_| one()).collect())
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_case_whose_blocks_are_disturbed_takes_its_spare_blocks_and_reports_which_count() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let text =
+        small_study(2, "[arms.other]\nplatform = \"native\"").replace("blocks = 2", "blocks = 2\nspare-blocks = 1");
+    let study = write_study(folder.path(), &text);
+    let (study, out) = (study.to_str().unwrap(), folder.path().join("run"));
+    let place = out.to_str().unwrap();
+    let planned = stdout(&run(&["plan", study]));
+    assert!(planned.contains("at most 6 = 2 to 3 blocks x 1 case x 2 arms"), "{planned}");
+    let busy = Busy::new();
+    expect_code(&run(&["run", study, "--out", place]), 0);
+    drop(busy);
+    assert_eq!(ended(&out), [("idle".to_owned(), 3, "spares-used".to_owned())]);
+    expect_code(&run(&["verify", place]), 0);
+    let case = &findings(&out)["cases"][0];
+    let comparison = &case["metrics"][0]["comparisons"][0];
+    assert_eq!((&comparison["ratio"]["n"], &comparison["planned"]), (&2.into(), &2.into()), "{comparison}");
+    assert_eq!(case["replaced"].as_array().map(Vec::len), Some(1));
+    assert_eq!(case["over_all"][0]["ratio"]["n"], 3);
+    let report = std::fs::read_to_string(out.join("report.md")).unwrap();
+    assert!(report.contains("Disturbed from outside and replaced by spare blocks: 3 ("), "{report}");
 }

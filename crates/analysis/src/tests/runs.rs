@@ -36,6 +36,27 @@ fn a_slower_arm_is_found_and_said_and_the_floor_is_measured() {
 }
 
 #[test]
+fn a_baseline_that_differs_from_itself_raises_an_alarm_and_one_that_does_not_raises_none() {
+    let (plan, mut trials) = whole(12);
+    for record in &mut trials {
+        let replica = record.planned.arm == testing::ARMS[2];
+        let odd = if record.planned.block.is_multiple_of(2) { 1.001 } else { 0.999 };
+        let tare_model::trial::Outcome::Completed(measured) = &mut record.outcome else { panic!("it completed") };
+        measured.metrics.values_mut().for_each(|value| *value = if replica { 2.0 * odd } else { 2.0 });
+    }
+    let alarms =
+        |trials: &[TrialRecord]| of(&plan, trials).warnings.iter().filter(|own| own.starts_with("A/A alarm: ")).count();
+    assert_eq!(alarms(&trials), 0);
+    for record in trials.iter_mut().filter(|record| record.planned.arm == testing::ARMS[2]) {
+        let tare_model::trial::Outcome::Completed(measured) = &mut record.outcome else { panic!("it completed") };
+        measured.metrics.values_mut().for_each(|value| *value *= 1.05);
+    }
+    assert_eq!(alarms(&trials), 1);
+    let warning = &of(&plan, &trials).warnings[0];
+    assert!(warning.contains("native differs from itself") && warning.contains("5.0 % longer"), "{warning}");
+}
+
+#[test]
 fn the_order_of_the_trials_changes_nothing_and_json_holds_everything() {
     let (plan, mut trials) = whole(4);
     let found = of(&plan, &trials);
