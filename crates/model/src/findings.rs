@@ -17,6 +17,7 @@ use crate::sample::CpuAccount;
 use crate::trial::Flag;
 
 mod consolidation;
+mod runs;
 pub mod section;
 mod serving;
 mod sizing;
@@ -27,13 +28,14 @@ pub use consolidation::{
     ArmConsolidation, CaseInstances, ConsolidationFindings, InstanceFindings, InstancePoint, InstanceSeries, LoadPoint,
     LoadSeries,
 };
+pub use runs::{Compared, RunComparison, RunComparisonRow, RunSide};
 pub use serving::{ArmCapacity, ArmRequests, ArmResources, RequestRow, RequestTable, ScoreFindings, SearchFindings};
 pub use sizing::{
     ArmSizing, CpuModel, ResponseModel, SizeAdvice, SizeCheck, SizeModel, SizePoint, SizeQuestion, SizeRange,
     SizingFindings,
 };
 pub use turns::{Effort, PrecisionLimits, TurnFigure};
-pub use verdict::{ArmGroups, Comparison, DriverLimited, Standing, Verdict};
+pub use verdict::{ArmGroups, Comparison, DriverLimited, RunValues, Standing, Verdict};
 
 /// Newest schema of `findings.json` that this tare reads.
 pub const FINDINGS_SCHEMA: u32 = 1;
