@@ -1,6 +1,7 @@
 //! Runs set against runs, for `tare compare`, in three printed forms: how many of which verdict, the changes by size, what else differs, and
 //! then every figure.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use minijinja::value::Serde;
@@ -61,10 +62,20 @@ fn summary(comparison: &RunComparison) -> Vec<String> {
     let mut said = vec![format!("{} against {}.", runs(&comparison.after), runs(&comparison.before))];
     if comparison.withheld.is_none() {
         let of = |what: &str, n: usize, counts: String| (n > 0).then(|| format!("{what}, {n}: {counts}."));
-        said.extend(of("Effects in primary metrics", answers.clone().count(), counts(answers)));
+        said.extend(of("Effects in primary metrics", answers.clone().count(), counts(answers.clone())));
+        said.extend(reasons(answers).into_iter().map(|(why, n)| format!("Cannot say in {n}: {why}.")));
         said.extend(of("Other figures", others.clone().count(), counts(others)));
     }
     said
+}
+
+/// Why there is no verdict, and in how many rows for that reason.
+fn reasons<'a>(rows: impl Iterator<Item = &'a RunComparisonRow>) -> BTreeMap<&'a str, u32> {
+    let mut counted = BTreeMap::new();
+    for why in rows.filter_map(|row| row.comparison.withheld.as_deref()) {
+        *counted.entry(why).or_default() += 1;
+    }
+    counted
 }
 
 /// Rows whose interval excludes equality: verdicts first, then leads, the largest of each first.

@@ -424,6 +424,16 @@ fn a_comparison_prints_in_three_ways() {
 }
 
 #[test]
+fn an_answer_that_is_withheld_gives_its_reason_in_the_summary() {
+    let mut found = comparison("idle");
+    found.rows[1].comparison.verdict = Verdict::CannotSay;
+    found.rows[1].comparison.withheld = Some("1 of 6 runs have no such figure".to_owned());
+    let text = tare_report::comparison_text(&found, false, 100, false);
+    let said = "2: 1 better, 1 cannot say.\nCannot say in 1: 1 of 6 runs have no such figure.\n";
+    assert!(text.contains(said), "{text}");
+}
+
+#[test]
 fn a_comparison_without_verdicts_says_why_once_and_shows_primary_metrics() {
     let mut found = comparison("idle");
     found.withheld = Some("one run is no sample".to_owned());

@@ -100,7 +100,7 @@ fn what_cannot_be_compared_is_refused_with_what_would_help() {
     let cases: [(&[PathBuf], &[PathBuf], &str); 4] = [
         (&before, std::slice::from_ref(&larger), "The case idle has not the same guest"),
         (&before, &[after[0].clone(), larger.clone()], "runs of one side repeat one study"),
-        (&before, &[after[0].clone(), after[0].clone()], "is given twice"),
+        (&before, &[after[0].clone(), after[0].clone()], "new-1 is given twice"),
         (&before, &before[..1], "is given twice"),
     ];
     for (before, after, why) in cases {

@@ -65,18 +65,18 @@ fn of_plans(a: &Study, b: &Study) -> Vec<String> {
 /// What must be read before the figures of some run.
 pub(super) fn warnings(before: &Side<'_>, after: &Side<'_>) -> Vec<String> {
     let mut of: Vec<(&String, Vec<&str>)> = Vec::new();
-    let runs: Vec<&Findings> = before.runs.iter().chain(after.runs).collect();
-    for run in &runs {
+    let runs: Vec<(&str, &Findings)> = before.named().chain(after.named()).collect();
+    for (name, run) in &runs {
         for warning in &run.warnings {
             match of.iter_mut().find(|(known, _)| *known == warning) {
-                Some((_, ids)) => ids.push(&run.run.id),
-                None => of.push((warning, vec![&run.run.id])),
+                Some((_, names)) => names.push(name),
+                None => of.push((warning, vec![name])),
             }
         }
     }
-    let said = of.into_iter().map(|(warning, ids)| match ids.len() {
+    let said = of.into_iter().map(|(warning, names)| match names.len() {
         n if n == runs.len() => format!("In every run: {warning}"),
-        _ => format!("In {}: {warning}", ids.join(", ")),
+        _ => format!("In {}: {warning}", names.join(", ")),
     });
     said.collect()
 }

@@ -11,18 +11,19 @@ use super::{CompareError, Side};
 /// # Errors
 /// Which, and what differs.
 pub(super) fn check(before: &Side<'_>, after: &Side<'_>) -> Result<(), CompareError> {
-    let (mut all, mut seen) = (before.runs.iter().chain(after.runs), BTreeSet::new());
-    let again = all.find(|run| !seen.insert((&run.run.id, &run.run.root_hash)));
+    let (mut all, mut seen) = (before.named().chain(after.named()), BTreeSet::new());
+    let again = all.find(|(_, run)| !seen.insert((&run.run.id, &run.run.root_hash)));
     // One run on each side has no verdict, so that a run may be set beside itself.
-    if let Some(run) = again.filter(|_| before.runs.len() + after.runs.len() > 2) {
-        return Err(CompareError::Twice { run: run.run.id.clone() });
+    if let Some((name, _)) = again.filter(|_| before.runs.len() + after.runs.len() > 2) {
+        return Err(CompareError::Twice { run: name.to_owned() });
     }
     for side in [before, after] {
-        let Some((first, others)) = side.runs.split_first() else { continue };
-        for other in others {
+        let mut runs = side.named();
+        let Some((name, first)) = runs.next() else { continue };
+        for (other_name, other) in runs {
             let (a, b) = (&first.plan.study, &other.plan.study);
             if let Some(what) = differs(a, b).or_else(|| differs_within_a_side(a, b)) {
-                let [first, other] = [first, other].map(|run| run.run.id.clone());
+                let [first, other] = [name, other_name].map(str::to_owned);
                 return Err(CompareError::Mixed { what, first, other, side: side.label.to_owned() });
             }
         }

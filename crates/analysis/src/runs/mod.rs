@@ -22,6 +22,16 @@ pub struct Side<'a> {
     pub label: &'a str,
     /// Their findings.
     pub runs: &'a [Findings],
+    /// What each of them is called, in the same order; one without a name is called by its id.
+    pub names: &'a [String],
+}
+
+impl<'a> Side<'a> {
+    /// Each run with its name.
+    fn named(&self) -> impl Iterator<Item = (&'a str, &'a Findings)> {
+        let Self { runs, names, .. } = *self;
+        runs.iter().enumerate().map(|(at, run)| (names.get(at).map_or(run.run.id.as_str(), String::as_str), run))
+    }
 }
 
 /// Why runs cannot be set against each other.
@@ -41,7 +51,7 @@ pub enum CompareError {
     /// A run is given twice, which is no second run.
     #[error("the run {run} is given twice: a copy shows nothing of how much runs differ. Give each run once")]
     Twice {
-        /// Its id.
+        /// What it is called.
         run: String,
     },
     /// The two sides did not measure the same.
@@ -64,9 +74,9 @@ pub enum CompareError {
     Mixed {
         /// What differs, as the beginning of a sentence.
         what: String,
-        /// Id of the side's first run.
+        /// The side's first run.
         first: String,
-        /// Id of the run that differs from it.
+        /// The run that differs from it.
         other: String,
         /// The side.
         side: String,
@@ -194,7 +204,7 @@ impl<'a> Place<'a> {
 
     fn figures(&self, compared: Compared, side: &Side<'_>) -> Figures {
         let mut figures = Figures { values: Vec::new(), runs: side.runs.len(), fault: None };
-        for run in side.runs {
+        for (name, run) in side.named() {
             let Some(metric) = self.metric(run) else { continue };
             let (value, fault) = match compared {
                 Compared::Value => {
@@ -210,7 +220,7 @@ impl<'a> Place<'a> {
                 }
             };
             figures.values.push(value);
-            figures.fault = figures.fault.or_else(|| fault.map(|why| format!("in {}, {why}", run.run.id)));
+            figures.fault = figures.fault.or_else(|| fault.map(|why| format!("in {name}, {why}")));
         }
         figures
     }

@@ -41,7 +41,7 @@ fn runs(run: &Findings, side: &str, times: &[f64]) -> Vec<Findings> {
 }
 
 fn set(before: &[Findings], after: &[Findings]) -> Result<RunComparison, CompareError> {
-    compare(&Side { label: "before", runs: before }, &Side { label: "after", runs: after })
+    compare(&Side { label: "before", runs: before, names: &[] }, &Side { label: "after", runs: after, names: &[] })
 }
 
 fn answers(compared: &RunComparison) -> Vec<&RunComparisonRow> {

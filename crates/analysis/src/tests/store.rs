@@ -126,7 +126,9 @@ fn unsafe_settings_are_said_first_and_in_every_answer_that_rests_on_them() {
     let found = of(&plan, &trials);
     assert!(found.warnings[others.len()].ends_with("This concerns every arm."), "{:?}", found.warnings);
     let runs = [vec![found.clone()], vec![of(&plan, &whole(3).1)]];
-    let compared = compare(&Side { label: "a", runs: &runs[0] }, &Side { label: "b", runs: &runs[1] }).unwrap();
+    let compared =
+        compare(&Side { label: "a", runs: &runs[0], names: &[] }, &Side { label: "b", runs: &runs[1], names: &[] })
+            .unwrap();
     let first = |own: &String| own.starts_with("In r: Unsafe settings: fsync is off");
     assert!(compared.warnings.iter().any(first), "{compared:?}");
     let sums = compared.rows.iter().filter(|row| row.metric == OPM && row.compared == Compared::Value);

@@ -78,7 +78,7 @@ fn in_pairs_an_arm_is_compared_with_the_baseline_of_its_own_blocks_and_nothing_i
     let mut other = found.clone();
     let differs = |other: &Findings| {
         let [a, b] = [&found, other].map(std::slice::from_ref);
-        let refused = compare(&Side { label: "a", runs: a }, &Side { label: "b", runs: b });
+        let refused = compare(&Side { label: "a", runs: a, names: &[] }, &Side { label: "b", runs: b, names: &[] });
         refused.is_err_and(|error| error.to_string().contains("case idle has not the same turns"))
     };
     if let CaseSchedule::Pairs { why, .. } = &mut other.plan.study.cases[0].schedule {

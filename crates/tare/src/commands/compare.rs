@@ -16,7 +16,9 @@ pub fn command(arguments: &CompareArguments) -> Result<Exit, Failure> {
     let read = |paths: &[PathBuf]| paths.iter().map(|path| analysed(path, false)).collect::<Result<Vec<_>, _>>();
     let (first, second) = (read(before)?, read(after)?);
     let (a, b) = labels((before, &first), (after, &second));
-    let (first, second) = (Side { label: &a, runs: &first }, Side { label: &b, runs: &second });
+    let names = [before, after].map(|paths| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>());
+    let [first, second] =
+        [(&a, &first, &names[0]), (&b, &second, &names[1])].map(|(label, runs, names)| Side { label, runs, names });
     let compared = tare_analysis::compare(&first, &second).map_err(|error| Failure::new(error, Exit::Usage))?;
     let text = match arguments.format {
         Format::Html => tare_report::comparison_html(&compared).map_err(|error| Failure::new(error, Exit::Failure))?,
