@@ -3,7 +3,7 @@
 use tare_model::findings::{Comparison, DriverLimited, Estimate, Standing, Verdict};
 use tare_model::metric::{Better, MetricSpec};
 
-use crate::estimate::{self, ALPHA, Sample};
+use crate::estimate::{self, ALPHA, Sample, TwoSamples};
 use crate::power::{self, Rule};
 use crate::words;
 
@@ -80,8 +80,7 @@ impl Paired<'_> {
         match ratio {
             Ok(ratio) => comparison.ratio = ratio,
             Err(why) => {
-                // JSON has no word for "no number": the ratio is 1 with n = 0 and no ends, and nobody may show it.
-                comparison.ratio = Estimate { value: 1.0, level: 1.0 - ALPHA, ..Estimate::default() };
+                comparison.ratio = no_ratio();
                 let role = matches!(self.role, Role::NotComparable(_));
                 withhold(&mut comparison, if role { Verdict::NotComparable } else { Verdict::CannotSay }, why);
             }
@@ -120,6 +119,11 @@ impl Paired<'_> {
     }
 }
 
+/// JSON has no word for "no number": the ratio is 1 with n = 0 and no ends, and nobody may show it.
+pub(crate) fn no_ratio() -> Estimate {
+    Estimate { value: 1.0, level: 1.0 - ALPHA, ..Estimate::default() }
+}
+
 /// Takes the verdict from a comparison, whatever its figures are.
 pub(crate) fn withhold(comparison: &mut Comparison, verdict: Verdict, why: String) {
     if comparison.withheld.is_none() {
@@ -143,9 +147,23 @@ pub(crate) fn settle(comparison: &mut Comparison, of: Subject<'_>) {
     comparison.sentence = format!("{}{}", sentence(comparison, of), completeness(comparison));
 }
 
+/// Why one run on a side has no verdict.
+pub(crate) const ONE_RUN: &str = "how much runs differ by themselves is unknown from one run on a side";
+
+/// What a comparison has several of.
+const fn unit(comparison: &Comparison) -> &'static str {
+    if comparison.runs.is_some() { "run" } else { "block" }
+}
+
+/// What chance is counted over.
+const fn whole(comparison: &Comparison) -> &'static str {
+    if comparison.runs.is_some() { "comparisons" } else { "studies" }
+}
+
 fn too_few(comparison: &Comparison) -> String {
     let (n, planned, missing) = (comparison.ratio.n, comparison.planned, comparison.missing);
     match n {
+        _ if comparison.runs.is_some() => ONE_RUN.to_owned(),
         0 => format!("none of {planned} blocks completed on both"),
         1 if planned == 1 => "a single block has no interval".to_owned(),
         1 => format!("only 1 of {planned} blocks completed on both"),
@@ -157,6 +175,12 @@ fn too_few(comparison: &Comparison) -> String {
 
 /// What a study like this detects. What lies below the floor would not be called a difference, however narrow the interval.
 fn detectable(comparison: &Comparison) -> Option<f64> {
+    if let Some(runs) = &comparison.runs {
+        let [from, to] =
+            [&runs.baseline, &runs.arm].map(|side| side.iter().map(|value| value.ln()).collect::<Vec<_>>());
+        let two = TwoSamples { from: &from, to: &to, comparisons: family(comparison) };
+        return power::detectable_shift(two).filter(|size| *size > 0.0).map(f64::exp_m1);
+    }
     let logs: Vec<f64> = comparison.blocks.iter().map(|(_, ratio)| ratio.ln()).collect();
     let size = power::detectable(&logs, comparison.floor.is_some(), family(comparison)).filter(|size| *size > 0.0)?;
     // An interval that allows for more than chance is wider, and what is detected grows as it does.
@@ -238,7 +262,7 @@ fn sentence(comparison: &Comparison, Subject { spec, arm, baseline }: Subject<'_
             format!("{arm}: within the noise floor: {said}, but {baseline} differs from itself by {floor}{range}")
         }
         Verdict::NoDifferenceSeen if ratio.low == ratio.high => {
-            format!("{arm}: {label}, the same as {baseline} in every block")
+            format!("{arm}: {label}, the same as {baseline} in every {}", unit(comparison))
         }
         Verdict::NoDifferenceSeen => {
             format!("{arm}: {label}, no difference detected{interval}{}", power_words(comparison, ""))
@@ -265,8 +289,9 @@ pub(crate) fn why_a_lead(comparison: &Comparison) -> String {
     match comparison.standing {
         Standing::Primary { of, p_equal: Some(p), .. } => {
             format!(
-                "; a lead: among {of} comparisons such a difference appears by chance in {:.0} of 100 studies",
-                p * 100.0
+                "; a lead: among {of} comparisons such a difference appears by chance in {:.0} of 100 {}",
+                p * 100.0,
+                whole(comparison)
             )
         }
         _ => "; a lead".to_owned(),
@@ -279,9 +304,10 @@ fn power_words(comparison: &Comparison, only: &str) -> String {
     let rule = Rule { blocks: blocks as usize, with_floor: comparison.floor.is_some(), comparisons };
     match comparison.detectable {
         Some(size) => {
-            format!("; {only}a difference of {} or more is detected in 80 of 100 such studies", words::size(size))
+            let (size, whole) = (words::size(size), whole(comparison));
+            format!("; {only}a difference of {size} or more is detected in 80 of 100 such {whole}")
         }
-        None if !rule.can_detect() => {
+        None if comparison.runs.is_none() && !rule.can_detect() => {
             format!("; {blocks} blocks are too few to confirm any difference among {comparisons} comparisons")
         }
         None => String::new(),

@@ -111,13 +111,56 @@ pub(crate) fn location(values: &[f64]) -> Option<(Located, Procedure)> {
     Sample { values, missing: 0, by_width: false }.location()
 }
 
-/// Shift from one sample to another by the procedure that their sizes allow. `None` when either is empty.
-pub(crate) fn shift(x: &[f64], y: &[f64]) -> Option<(Located, Procedure)> {
-    let orders: f64 = (1..=x.len()).map(|i| (y.len() + i) as f64 / i as f64).product();
-    if orders >= MANN_WHITNEY_ORDERS_MIN * (1.0 - 1e-9) {
-        return Some((rank::mann_whitney(x, y, ALPHA)?, Procedure::MannWhitney));
+/// Two samples that are not paired, such as the values of runs before a change and after it, and how many comparisons share the error
+/// probability.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TwoSamples<'a> {
+    pub from: &'a [f64],
+    pub to: &'a [f64],
+    pub comparisons: u32,
+}
+
+impl TwoSamples<'_> {
+    /// Whether there are orders enough for ranks to reach the corrected level. With fewer no difference, however large, would be one.
+    fn by_ranks(&self) -> bool {
+        let orders: f64 = (1..=self.from.len()).map(|i| (self.to.len() + i) as f64 / i as f64).product();
+        orders >= MANN_WHITNEY_ORDERS_MIN * f64::from(self.comparisons.max(1)) * (1.0 - 1e-9)
     }
-    Some((student::welch(x, y, ALPHA)?, Procedure::Welch))
+
+    /// Shift from the first to the second, with its interval at 1 - `alpha`. `None` when either is empty.
+    pub(crate) fn shift(&self, alpha: f64) -> Option<(Located, Procedure)> {
+        if self.by_ranks() {
+            return Some((rank::mann_whitney(self.from, self.to, alpha)?, Procedure::MannWhitney));
+        }
+        let located = student::welch(self.from, self.to, alpha)?;
+        Some((located, if located.ends.is_some() { Procedure::Welch } else { Procedure::Single }))
+    }
+
+    /// As [`Sample::p_zero`], of the shift.
+    pub(crate) fn p_zero(&self) -> Option<f64> {
+        let [above, below] = self.tails(0.0)?;
+        Some((2.0 * above.min(below)).min(1.0))
+    }
+
+    /// As [`Sample::p_beyond`], of the shift.
+    pub(crate) fn p_beyond(&self, margin: f64) -> Option<f64> {
+        let [above, below] = self.tails(margin)?;
+        Some((2.0 * above.max(below)).min(1.0))
+    }
+
+    /// The one-sided p-values of the shifts -`margin`, against higher ones, and `margin`, against lower ones.
+    fn tails(&self, margin: f64) -> Option<[f64; 2]> {
+        let mirrored = Self { from: self.to, to: self.from, ..*self };
+        Some([self.above(-margin)?, mirrored.above(-margin)?])
+    }
+
+    /// Probability of such a shift, or of a higher one, if the true one were `shift`.
+    fn above(&self, shift: f64) -> Option<f64> {
+        if self.by_ranks() {
+            return Some(rank::mann_whitney_above(self.from, self.to, shift));
+        }
+        student::welch_above(self.from, self.to, shift)
+    }
 }
 
 /// A figure found on logarithms, back on the scale of the values.
@@ -228,8 +271,32 @@ mod tests {
         assert_eq!(location(&values[..5]).unwrap().1, Procedure::Student);
         assert_eq!(location(&values).unwrap().1, Procedure::SignedRank);
         // C(7, 3) = 35, C(8, 3) = 56.
-        assert_eq!(shift(&values[..3], &values[..4]).unwrap().1, Procedure::Welch);
-        assert_eq!(shift(&values[..3], &values[..5]).unwrap().1, Procedure::MannWhitney);
-        assert!(shift(&values[..3], &values[..5]).unwrap().0.ends.is_some());
+        let shift = |m: usize, n: usize, comparisons| {
+            TwoSamples { from: &values[..m], to: &values[..n], comparisons }.shift(ALPHA).unwrap()
+        };
+        assert_eq!(shift(3, 4, 1).1, Procedure::Welch);
+        assert_eq!(shift(3, 5, 1).1, Procedure::MannWhitney);
+        assert!(shift(3, 5, 1).0.ends.is_some());
+        // C(10, 5) = 252 orders: the corrected level of 6 comparisons can be reached, that of 7 cannot.
+        assert_eq!((shift(5, 5, 6).1, shift(5, 5, 7).1), (Procedure::MannWhitney, Procedure::Welch));
+        assert_eq!((shift(1, 1, 1).1, shift(1, 1, 1).0.ends), (Procedure::Single, None));
+    }
+
+    #[test]
+    fn p_values_of_a_shift_are_those_of_the_test_that_its_interval_inverts() {
+        let (from, to) = ([0.1, 0.35, 0.2, 0.5, 0.27, 0.44], [0.4, 0.62, 0.75, 0.3, 0.9, 0.58]);
+        for size in [2, 3, 4, 6] {
+            let moved = |by: f64| to[..size].iter().map(|v| v - by).collect::<Vec<_>>();
+            let two = |to: &[f64]| TwoSamples { from: &from[..size], to, comparisons: 1 }.p_zero().unwrap();
+            let located = TwoSamples { from: &from[..size], to: &to[..size], comparisons: 1 }.shift(ALPHA).unwrap().0;
+            let (low, high) = located.ends.unwrap();
+            for (end, outwards) in [(low, -1.0), (high, 1.0)] {
+                assert!(two(&moved(end + outwards * 1e-9)) <= ALPHA, "{size}: beyond {end}");
+                assert!(two(&moved(end - outwards * 1e-9)) > ALPHA, "{size}: within {end}");
+            }
+            let breadth = low.abs().max(high.abs());
+            let within = |margin| TwoSamples { from: &from[..size], to: &to[..size], comparisons: 1 }.p_beyond(margin);
+            assert!(within(breadth + 1e-9).unwrap() <= ALPHA && within(breadth - 1e-9).unwrap() > ALPHA, "{size}");
+        }
     }
 }

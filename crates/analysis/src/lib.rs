@@ -1,6 +1,6 @@
 //! Statistics of comparison: run folder to Findings, as pure functions.
 //!
-//! [`analyse`] reads a run folder; [`findings`] is the pure function behind it; [`compare`] sets two runs side by side.
+//! [`analyse`] reads a run folder; [`findings`] is the pure function behind it; [`compare`] sets runs against runs.
 //! What is estimated how, and why, is argued in `docs/adr/0004-statistics.md`; `docs/method.md` explains it to users.
 
 mod account;
@@ -59,7 +59,7 @@ pub use paired::{paired_ratio, spreads};
 pub use power::Rule;
 pub use precision::judge;
 pub use run::Run;
-pub use runs::{AnalysisError, Compared, RunComparison, RunComparisonRow, compare};
+pub use runs::{CompareError, Side, compare};
 pub use sizing::{GuestSizing, HEADROOM, LoadSizing, SizeError, Sizing, qos_metric, size};
 pub use tare_model::written::value as written;
 

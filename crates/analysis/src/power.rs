@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 
-use crate::estimate::{ALPHA, POWER};
+use crate::estimate::{ALPHA, POWER, TwoSamples};
 use crate::located::RANK_BLOCKS_MIN;
 use crate::{rank, student};
 
@@ -76,6 +76,51 @@ impl Rule {
 /// where none is detected.
 pub(crate) fn detectable(logs: &[f64], with_floor: bool, comparisons: u32) -> Option<f64> {
     Some(Rule { blocks: logs.len(), with_floor, comparisons }.factor()? * student::deviation(logs)?)
+}
+
+/// The same of two samples that are not paired, such as logs of the values of runs: the smallest shift from one to the other. Sides are of
+/// one spread there, which is estimated from both together.
+pub(crate) fn detectable_shift(of: TwoSamples<'_>) -> Option<f64> {
+    let spread = pooled(of.from, of.to)?;
+    // Errors fall as the smaller side grows.
+    let most = of.from.len().max(of.to.len());
+    let capped = |values: &[f64]| (values.len() * RUNS_MAX.min(most)).div_ceil(most).max(1);
+    let (from, to) = (capped(of.from), capped(of.to));
+    let scale = (from.max(to) as f64 / most as f64).sqrt();
+    // A panic while it was locked left nothing half-made.
+    let mut made = SHIFTS_MADE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let factor = *made.entry((from, to, of.comparisons)).or_insert_with(|| shift_factor(from, to, of.comparisons));
+    Some(factor? * scale * spread)
+}
+
+/// Most runs of a side that are simulated; beyond, sizes fall as the standard error does.
+const RUNS_MAX: usize = 10;
+
+/// Factors of [`detectable_shift`] by the sizes of both samples and the number of comparisons.
+static SHIFTS_MADE: Mutex<BTreeMap<(usize, usize, u32), Option<f64>>> = Mutex::new(BTreeMap::new());
+
+/// See [`Rule::factor`].
+fn shift_factor(from: usize, to: usize, comparisons: u32) -> Option<f64> {
+    let mut rng = StdRng::seed_from_u64((from * 100 + to) as u64);
+    let mut runs = |n: usize| -> Vec<f64> { (0..n).map(|_| StandardNormal.sample(&mut rng)).collect() };
+    let mut stated: Vec<f64> = (0..STUDIES)
+        .filter_map(|_| {
+            let spread = pooled(&runs(from), &runs(to))?;
+            let (from, to) = (runs(from), runs(to));
+            let two = TwoSamples { from: &from, to: &to, comparisons };
+            let (low, _) = two.shift(ALPHA / f64::from(comparisons.max(1)))?.0.ends?;
+            Some(-low / spread)
+        })
+        .collect();
+    stated.sort_by(f64::total_cmp);
+    stated.get((POWER * stated.len() as f64) as usize).copied()
+}
+
+/// Standard deviation within two samples together; `None` of fewer than three values.
+fn pooled(x: &[f64], y: &[f64]) -> Option<f64> {
+    let squares = |values: &[f64]| student::deviation(values).map_or(0.0, |sd| sd * sd * (values.len() - 1) as f64);
+    let freedom = (x.len() + y.len()).checked_sub(2).filter(|freedom| *freedom > 0)?;
+    Some(((squares(x) + squares(y)) / freedom as f64).sqrt())
 }
 
 fn beyond(blocks: usize) -> f64 {

@@ -152,10 +152,27 @@ pub(crate) fn mann_whitney(x: &[f64], y: &[f64], alpha: f64) -> Option<Located> 
     let rank = if x.len().max(y.len()) <= EXACT_MAX {
         exact_rank(&mann_whitney_pmf(x.len(), y.len()), alpha)
     } else {
-        let (m, n) = (x.len() as f64, y.len() as f64);
-        Some(approximate_rank(m * n / 2.0, (m * n * (m + n + 1.0) / 12.0).sqrt(), alpha))
+        let (mean, sd) = mann_whitney_moments(x.len(), y.len());
+        Some(approximate_rank(mean, sd, alpha))
     };
     from_candidates(differences, rank, alpha)
+}
+
+/// Mean and standard deviation of the Mann-Whitney statistic of `m` and `n` values of one distribution.
+fn mann_whitney_moments(m: usize, n: usize) -> (f64, f64) {
+    let (m, n) = (m as f64, n as f64);
+    (m * n / 2.0, (m * n * (m + n + 1.0) / 12.0).sqrt())
+}
+
+/// Probability of such a shift from `x` to `y`, or of a higher one, if the true one were `shift`: the one-sided p-value of the test that
+/// [`mann_whitney`] inverts. Differences at `shift` count against it.
+pub(crate) fn mann_whitney_above(x: &[f64], y: &[f64], shift: f64) -> f64 {
+    let below = y.iter().flat_map(|b| x.iter().map(move |a| b - a)).filter(|own| *own <= shift).count();
+    if x.len().max(y.len()) <= EXACT_MAX {
+        return mann_whitney_pmf(x.len(), y.len()).iter().take(below + 1).sum::<f64>().min(1.0);
+    }
+    let (mean, sd) = mann_whitney_moments(x.len(), y.len());
+    normal_below((below as f64 + 0.5 - mean) / sd)
 }
 
 #[cfg(test)]

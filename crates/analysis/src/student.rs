@@ -73,16 +73,27 @@ pub(crate) fn above(values: &[f64], shift: f64) -> Option<f64> {
 /// Satterthwaite). `None` when either is empty.
 pub(crate) fn welch(x: &[f64], y: &[f64], alpha: f64) -> Option<Located> {
     let value = mean(y)? - mean(x)?;
-    let ends = deviation(x).zip(deviation(y)).map(|(sx, sy)| {
-        let (m, n) = (x.len() as f64, y.len() as f64);
-        let (vx, vy) = (sx * sx / m, sy * sy / n);
-        let error = (vx + vy).sqrt();
-        if error == 0.0 {
-            return (value, value);
-        }
-        let freedom = (vx + vy).powi(2) / (vx * vx / (m - 1.0) + vy * vy / (n - 1.0));
-        let half = t_quantile(1.0 - alpha / 2.0, freedom) * error;
+    let ends = welch_error(x, y).map(|(error, freedom)| {
+        // Of values that are all alike there are no degrees of freedom to estimate.
+        let half = if error == 0.0 { 0.0 } else { t_quantile(1.0 - alpha / 2.0, freedom) * error };
         (value - half, value + half)
     });
     Some(Located { value, ends, level: 1.0 - alpha })
+}
+
+/// Probability of such a difference of means of `y` and `x`, or of a higher one, if the true one were `shift`. `None` where a side has
+/// fewer than two values.
+pub(crate) fn welch_above(x: &[f64], y: &[f64], shift: f64) -> Option<f64> {
+    let (beyond, (error, freedom)) = (mean(y)? - mean(x)? - shift, welch_error(x, y)?);
+    if error == 0.0 {
+        return Some(if beyond > 0.0 { 0.0 } else { 1.0 });
+    }
+    Some(StudentsT::new(0.0, 1.0, freedom).ok()?.sf(beyond / error))
+}
+
+/// Standard error of the difference of two means, and its degrees of freedom. `None` where a side has fewer than two values.
+fn welch_error(x: &[f64], y: &[f64]) -> Option<(f64, f64)> {
+    let (m, n) = (x.len() as f64, y.len() as f64);
+    let (vx, vy) = (deviation(x)?.powi(2) / m, deviation(y)?.powi(2) / n);
+    Some(((vx + vy).sqrt(), (vx + vy).powi(2) / (vx * vx / (m - 1.0) + vy * vy / (n - 1.0))))
 }

@@ -18,6 +18,7 @@ use crate::trial::Flag;
 
 mod consolidation;
 mod distribution;
+mod runs;
 pub mod section;
 mod serving;
 mod sizing;
@@ -30,6 +31,7 @@ pub use consolidation::{
     LoadSeries,
 };
 pub use distribution::{ArmIncomplete, Distribution};
+pub use runs::{Compared, RunComparison, RunComparisonRow, RunSide};
 pub use serving::{ArmCapacity, ArmRequests, ArmResources, RequestRow, RequestTable, ScoreFindings, SearchFindings};
 pub use sizing::{
     ArmSizing, CpuModel, ResponseModel, SizeAdvice, SizeCheck, SizeModel, SizePoint, SizeQuestion, SizeRange,
@@ -37,7 +39,7 @@ pub use sizing::{
 };
 pub use threshold::{ThresholdRatio, Thresholds};
 pub use turns::{Effort, PrecisionLimits, TurnFigure};
-pub use verdict::{ArmGroups, Comparison, DriverLimited, OverAll, ReplacedBlock, Standing, Verdict};
+pub use verdict::{ArmGroups, Comparison, DriverLimited, OverAll, ReplacedBlock, RunValues, Standing, Verdict};
 
 /// Newest schema of `findings.json` that this tare reads.
 pub const FINDINGS_SCHEMA: u32 = 1;

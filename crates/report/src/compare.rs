@@ -1,10 +1,12 @@
-//! Two runs side by side, for `tare compare`: one neutral table and its three printed forms.
+//! Runs set against runs, for `tare compare`, in three printed forms: how many of which verdict, the changes by size, what else differs, and
+//! then every figure.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
 
 use minijinja::value::Serde;
 use minijinja::{Value, context};
-use serde::{Deserialize, Serialize};
-use tare_model::findings::{Estimate, Verdict};
-use tare_model::metric::Unit;
+use tare_model::findings::{RunComparison, RunComparisonRow, RunSide, Standing, Verdict};
 
 use crate::error::ReportError;
 use crate::format;
@@ -14,135 +16,213 @@ use crate::terminal::{Style, paragraph, plain};
 use crate::view::table::{Cell, Column, Table};
 use crate::words;
 
-/// What was compared with what, a row a figure.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ComparisonTable {
-    /// Heading.
-    pub title: String,
-    /// Name of the first side, which ratios are against.
-    pub a_label: String,
-    /// Name of the second side.
-    pub b_label: String,
-    /// What a reader must know, such as that the plans differ; printed above the rows.
-    pub notes: Vec<String>,
-    /// The rows.
-    pub rows: Vec<ComparisonRow>,
+/// Verdicts in the order in which they are counted.
+const COUNTED: [Verdict; 10] = [
+    Verdict::Better,
+    Verdict::Worse,
+    Verdict::Equivalent,
+    Verdict::Lead,
+    Verdict::WithinFloor,
+    Verdict::NoDifferenceSeen,
+    Verdict::TooNoisy,
+    Verdict::CannotSay,
+    Verdict::NotComparable,
+    Verdict::NoiseFloor,
+];
+
+/// Why there is no verdict, and what to do instead.
+fn no_verdict(comparison: &RunComparison) -> Option<String> {
+    let why = comparison.withheld.as_ref()?;
+    Some(format!(
+        "Cannot say whether they differ: {why}. Give several runs of each (`tare compare A1 A2 A3 --with B1 B2 B3`), or make the two \
+         versions arms of one study (`tare init my-study.toml --from two-settings`)."
+    ))
 }
 
-/// One figure on both sides.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ComparisonRow {
-    /// What it is, such as case, arm and metric.
-    pub label: String,
-    /// Unit of `a` and `b`.
-    pub unit: Unit,
-    /// Value on the first side; `None` when it has none.
-    pub a: Option<f64>,
-    /// Value on the second side; `None` when it has none.
-    pub b: Option<f64>,
-    /// `b` over `a`; `None` when either is missing.
-    pub ratio: Option<f64>,
-    /// Lower end of the ratio's interval.
-    pub low: Option<f64>,
-    /// Upper end of the ratio's interval.
-    pub high: Option<f64>,
-    /// The verdict, where one may be given.
-    pub verdict: Option<Verdict>,
-    /// The comparison in words.
-    pub sentence: String,
+fn title(comparison: &RunComparison) -> String {
+    format!("{} against {}", comparison.after.label, comparison.before.label)
 }
 
-impl ComparisonRow {
-    fn value(&self, side: Option<f64>) -> String {
-        side.map_or_else(|| "\u{2013}".to_owned(), |value| format::value(value, &self.unit))
-    }
-
-    fn ratio(&self) -> Option<format::Parts> {
-        let value = self.ratio?;
-        let (low, high) = (self.low, self.high);
-        Some(format::ratio_parts(&Estimate { value, low, high, level: 0.95, n: 1, method: String::new() }))
-    }
-
-    fn verdict(&self) -> &'static str {
-        self.verdict.map_or("", words::verdict)
-    }
+/// `1 worse, 2 no difference detected`.
+fn counts<'a>(rows: impl Iterator<Item = &'a RunComparisonRow> + Clone) -> String {
+    let of = |verdict: Verdict| rows.clone().filter(|row| row.comparison.verdict == verdict).count();
+    let counted = COUNTED.into_iter().map(|verdict| (of(verdict), words::verdict(verdict))).filter(|(n, _)| *n > 0);
+    counted.map(|(n, verdict)| format!("{n} {verdict}")).collect::<Vec<_>>().join(", ")
 }
 
-fn table(comparison: &ComparisonTable) -> Table {
+fn is_answer(row: &RunComparisonRow) -> bool {
+    matches!(row.comparison.standing, Standing::Primary { .. })
+}
+
+/// How many comparisons there are of each verdict, in sentences.
+fn summary(comparison: &RunComparison) -> Vec<String> {
+    let answers = comparison.rows.iter().filter(|row| is_answer(row));
+    let others = comparison.rows.iter().filter(|row| !is_answer(row));
+    let runs = |side: &RunSide| format::plural(side.runs.len() as u64, "run", "runs");
+    let mut said = vec![format!("{} against {}.", runs(&comparison.after), runs(&comparison.before))];
+    if comparison.withheld.is_none() {
+        let of = |what: &str, n: usize, counts: String| (n > 0).then(|| format!("{what}, {n}: {counts}."));
+        said.extend(of("Effects in primary metrics", answers.clone().count(), counts(answers.clone())));
+        said.extend(reasons(answers).into_iter().map(|(why, n)| format!("Cannot say in {n}: {why}.")));
+        said.extend(of("Other figures", others.clone().count(), counts(others)));
+    }
+    said
+}
+
+/// Why there is no verdict, and in how many rows for that reason.
+fn reasons<'a>(rows: impl Iterator<Item = &'a RunComparisonRow>) -> BTreeMap<&'a str, u32> {
+    let mut counted = BTreeMap::new();
+    for why in rows.filter_map(|row| row.comparison.withheld.as_deref()) {
+        *counted.entry(why).or_default() += 1;
+    }
+    counted
+}
+
+/// Rows whose interval excludes equality: verdicts first, then leads, the largest of each first.
+fn changes(comparison: &RunComparison) -> Vec<&RunComparisonRow> {
+    let differs =
+        |row: &&RunComparisonRow| matches!(row.comparison.verdict, Verdict::Better | Verdict::Worse | Verdict::Lead);
+    let mut rows: Vec<_> = comparison.rows.iter().filter(differs).collect();
+    let rank =
+        |row: &RunComparisonRow| (row.comparison.verdict == Verdict::Lead, -row.comparison.ratio.value.ln().abs());
+    rows.sort_by(|a, b| rank(a).0.cmp(&rank(b).0).then(rank(a).1.total_cmp(&rank(b).1)));
+    rows
+}
+
+/// The figures that stand for all where there are no verdicts: those of primary metrics.
+fn figures(comparison: &RunComparison) -> Vec<&RunComparisonRow> {
+    comparison.rows.iter().filter(|row| comparison.withheld.is_some() && row.primary).collect()
+}
+
+fn place(row: &RunComparisonRow) -> String {
+    format!("{}, {}: {}", row.case_label, row.arm_label, row.label)
+}
+
+/// Both sides' figures and their ratio: `before 15.4 us, after 16.1 us: +4.5 %`.
+fn figure(comparison: &RunComparison, row: &RunComparisonRow) -> String {
+    let [before, after] = [&row.before, &row.after].map(|own| format::value(own.value, &row.unit));
+    let (first, second) = (&comparison.before.label, &comparison.after.label);
+    format!("{first} {before}, {second} {after}: {}", format::ratio(&row.comparison.ratio))
+}
+
+fn table(comparison: &RunComparison, caption: &str, rows: &[&RunComparisonRow]) -> Table {
     let columns = vec![
         Column::text("What"),
-        Column::numeric(&comparison.a_label),
-        Column::numeric(&comparison.b_label),
+        Column::numeric(&comparison.before.label),
+        Column::numeric(&comparison.after.label),
         Column::numeric("Difference"),
         Column::text("Verdict"),
-        Column::text("In words"),
     ];
-    let caption = format!("{} against {}.", comparison.b_label, comparison.a_label);
     let mut table = Table::new(caption, columns);
-    for row in &comparison.rows {
-        let ratio = row.ratio();
-        let chip = row.verdict.map_or_else(Cell::none, |v| Cell::chip(words::verdict(v), words::verdict_class(v)));
+    for row in rows {
+        let verdict = row.comparison.verdict;
+        let chip = match comparison.withheld {
+            Some(_) => Cell::none(),
+            None => {
+                let note = row.comparison.withheld.clone().unwrap_or_default();
+                Cell { note, ..Cell::chip(words::verdict(verdict), words::verdict_class(verdict)) }
+            }
+        };
         table.rows.push(vec![
-            Cell::text(&row.label),
-            Cell::text(row.value(row.a)),
-            Cell::text(row.value(row.b)),
-            ratio.map_or_else(Cell::none, Cell::parts),
+            Cell::text(place(row)),
+            Cell::text(format::value(row.before.value, &row.unit)),
+            Cell::text(format::value(row.after.value, &row.unit)),
+            Cell::parts(format::ratio_parts(&row.comparison.ratio)),
             chip,
-            Cell::text(&row.sentence),
         ]);
     }
     table
 }
 
-/// The comparison for a terminal of `width` columns, with ANSI colours if `colour`.
-pub fn comparison_text(comparison: &ComparisonTable, width: usize, colour: bool) -> String {
+/// The comparison for a terminal of `width` columns, with ANSI colours if `colour`. `all` prints every figure below the summary.
+pub fn comparison_text(comparison: &RunComparison, all: bool, width: usize, colour: bool) -> String {
     let style = Style::new(colour);
-    let mut out = format!("{}\n", style.bold(&plain(&comparison.title)));
-    for note in &comparison.notes {
-        out.push_str(&paragraph(note, width, "! ", "  "));
+    let mut out = style.bold(&plain(&title(comparison)));
+    out.push('\n');
+    for said in comparison.warnings.iter().chain(&no_verdict(comparison)) {
+        out.push_str(&paragraph(said, width, "! ", "  "));
     }
-    for row in &comparison.rows {
-        let ratio = row.ratio().map_or_else(|| "\u{2013}".to_owned(), |parts| parts.joined());
-        out.push_str(&format!("\n{}\n", style.bold(&plain(&row.label))));
-        let line = format!(
-            "{} {}, {} {}: {ratio}",
-            comparison.a_label,
-            row.value(row.a),
-            comparison.b_label,
-            row.value(row.b)
-        );
-        out.push_str(&paragraph(&line, width, "  ", "  "));
-        let words =
-            if row.verdict.is_some() { format!("{}: {}", row.verdict(), row.sentence) } else { row.sentence.clone() };
-        if !words.is_empty() {
-            out.push_str(&paragraph(&words, width, "  ", "  "));
+    for said in summary(comparison) {
+        out.push_str(&paragraph(&said, width, "", ""));
+    }
+    let (changes, figures) = (changes(comparison), figures(comparison));
+    let mut list = |heading: &str, lines: Vec<String>| {
+        if !lines.is_empty() {
+            let _ = writeln!(out, "\n{}", style.bold(heading));
+            lines.iter().for_each(|line| out.push_str(&paragraph(line, width, "- ", "  ")));
         }
+    };
+    let said = |row: &&RunComparisonRow| {
+        format!("{}: {}, {}", words::verdict(row.comparison.verdict), row.case_label, row.comparison.sentence)
+    };
+    list("Changes, the largest first", changes.iter().map(said).collect());
+    let shown = |row: &&RunComparisonRow| format!("{}: {}", place(row), figure(comparison, row));
+    if !all {
+        list("Primary metrics", figures.iter().map(shown).collect());
+    }
+    list("What else differs", comparison.differences.clone());
+    if all {
+        let every = |row: &RunComparisonRow| match comparison.withheld {
+            Some(_) => shown(&row),
+            None => format!("{} ({})", said(&row), figure(comparison, row)),
+        };
+        list("All figures", comparison.rows.iter().map(every).collect());
+    } else {
+        let left = comparison.rows.len() - changes.len() - figures.len();
+        let _ = writeln!(
+            out,
+            "\n{} not shown; --all shows every figure.",
+            format::plural(left as u64, "figure", "figures")
+        );
     }
     out
 }
 
 /// The comparison as Markdown.
-pub fn comparison_markdown(comparison: &ComparisonTable) -> String {
-    let mut out = format!("# {}\n\n", escaped(&comparison.title));
-    for note in &comparison.notes {
-        out.push_str(&format!("- {}\n", escaped(note)));
+pub fn comparison_markdown(comparison: &RunComparison) -> String {
+    let mut out = format!("# {}\n\n", escaped(&title(comparison)));
+    for said in comparison.warnings.iter().chain(&no_verdict(comparison)).chain(&summary(comparison)) {
+        let _ = writeln!(out, "- {}", escaped(said));
     }
-    if !comparison.notes.is_empty() {
-        out.push('\n');
+    out.push('\n');
+    for (_, table) in tables(comparison) {
+        let _ = writeln!(out, "{}", table_markdown(&table));
     }
-    out.push_str(&table_markdown(&table(comparison)));
+    if !comparison.differences.is_empty() {
+        out.push_str("What else differs:\n\n");
+    }
+    for said in &comparison.differences {
+        let _ = writeln!(out, "- {}", escaped(said));
+    }
     out
+}
+
+/// The tables of a page, and whether each is folded.
+fn tables(comparison: &RunComparison) -> Vec<(bool, Table)> {
+    let mut tables = Vec::new();
+    for (caption, rows) in
+        [("Changes, the largest first.", changes(comparison)), ("Primary metrics.", figures(comparison))]
+    {
+        if !rows.is_empty() {
+            tables.push((false, table(comparison, caption, &rows)));
+        }
+    }
+    tables.push((true, table(comparison, "All figures.", &comparison.rows.iter().collect::<Vec<_>>())));
+    tables
 }
 
 /// The comparison as one self-contained HTML file.
 ///
 /// # Errors
 /// When a template does not render, which would be a defect of this crate.
-pub fn comparison_html(comparison: &ComparisonTable) -> Result<String, ReportError> {
+pub fn comparison_html(comparison: &RunComparison) -> Result<String, ReportError> {
+    let notes: Vec<String> = comparison.warnings.iter().cloned().chain(no_verdict(comparison)).collect();
     let values = context! {
-        title => comparison.title.clone(),
-        notes => comparison.notes.clone(),
-        table_data => Value::from(Serde(table(comparison))),
+        title => title(comparison),
+        notes => notes,
+        summary => summary(comparison),
+        differences => comparison.differences.clone(),
+        tables => Value::from(Serde(tables(comparison))),
     };
     render("comparison.html", values)
 }

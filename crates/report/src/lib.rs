@@ -14,7 +14,7 @@ mod terminal;
 mod view;
 pub mod words;
 
-pub use compare::{ComparisonRow, ComparisonTable, comparison_html, comparison_markdown, comparison_text};
+pub use compare::{comparison_html, comparison_markdown, comparison_text};
 pub use csv::csv;
 pub use error::ReportError;
 pub use html::html;

@@ -6,10 +6,12 @@ use crate::page::{html, parsed};
 use std::collections::BTreeSet;
 
 use roxmltree::{Document, Node};
-use tare_model::findings::{ArmIncomplete, Findings, Verdict};
+use tare_model::findings::{
+    ArmIncomplete, Compared, Comparison, Estimate, Findings, RunComparison, RunComparisonRow, RunSide, Standing,
+    Verdict,
+};
 use tare_model::metric::{Unit, common};
 use tare_model::trial::Incomplete;
-use tare_report::{ComparisonRow, ComparisonTable};
 
 /// Texts that users could write, by accident or not.
 const HOSTILE: [&str; 5] = [
@@ -362,38 +364,95 @@ fn markdown_snapshot() {
     insta::assert_snapshot!("markdown", tare_report::markdown(&fixture::findings()));
 }
 
-fn comparison(text: &str) -> ComparisonTable {
-    let row = ComparisonRow {
-        label: text.to_owned(),
-        unit: Unit::Seconds,
-        a: Some(15.4e-6),
-        b: Some(16.1e-6),
-        ratio: Some(1.045),
-        low: Some(1.03),
-        high: Some(1.06),
-        verdict: Some(Verdict::Worse),
-        sentence: "4.5 % more [3.0, 6.0].".to_owned(),
+/// One figure of three runs against three: its place, the ratio, and the verdict.
+fn compared(case: &str, compared: Compared, ratio: f64, verdict: Verdict) -> RunComparisonRow {
+    let estimate = |value: f64| Estimate { value, n: 3, level: 0.95, ..Estimate::default() };
+    let (low, high) = (Some(ratio - 0.01), Some(ratio + 0.01));
+    let standing = match compared {
+        Compared::Effect => Standing::Primary { of: 2, p_equal: Some(0.01), p_margin: None },
+        Compared::Value => Standing::Lead,
     };
-    let missing = ComparisonRow { b: None, ratio: None, low: None, high: None, verdict: None, ..row.clone() };
-    ComparisonTable {
-        title: "Two runs".into(),
-        a_label: "runs/1".into(),
-        b_label: "runs/2".into(),
-        notes: vec!["The plans differ.".into()],
-        rows: vec![row, missing],
+    RunComparisonRow {
+        case: "idle".to_owned(),
+        arm: "container".to_owned(),
+        metric: "response_time_p50_s".to_owned(),
+        primary: true,
+        compared,
+        case_label: case.to_owned(),
+        arm_label: "container".to_owned(),
+        label: "response time".to_owned(),
+        unit: Unit::Seconds,
+        before: estimate(15.4e-6),
+        after: estimate(15.4e-6 * ratio),
+        comparison: Comparison {
+            ratio: Estimate { low, high, ..estimate(ratio) },
+            sentence: format!("container: response time changed by a factor of {ratio}"),
+            standing,
+            verdict,
+            ..Comparison::default()
+        },
+    }
+}
+
+fn comparison(case: &str) -> RunComparison {
+    let side = |label: &str| RunSide { label: label.to_owned(), runs: ["1", "2", "3"].map(str::to_owned).into() };
+    RunComparison {
+        before: side("old"),
+        after: side("new"),
+        withheld: None,
+        warnings: vec!["In every run: fsync is off.".into()],
+        differences: vec!["Seed: 1 in the first runs, 2 in the second runs.".into()],
+        rows: vec![
+            compared(case, Compared::Value, 1.0, Verdict::NoDifferenceSeen),
+            compared(case, Compared::Effect, 1.045, Verdict::Worse),
+            compared(case, Compared::Value, 1.3, Verdict::Lead),
+            compared(case, Compared::Effect, 0.5, Verdict::Better),
+        ],
     }
 }
 
 #[test]
 fn a_comparison_prints_in_three_ways() {
-    let table = comparison("idle: container, response time");
-    insta::assert_snapshot!("comparison_text", tare_report::comparison_text(&table, 72, false));
-    insta::assert_snapshot!("comparison_markdown", tare_report::comparison_markdown(&table));
-    let page = tare_report::comparison_html(&table).unwrap();
+    let found = comparison("idle");
+    insta::assert_snapshot!("comparison_text", tare_report::comparison_text(&found, false, 72, false));
+    insta::assert_snapshot!("comparison_text_all", tare_report::comparison_text(&found, true, 72, false));
+    insta::assert_snapshot!("comparison_markdown", tare_report::comparison_markdown(&found));
+    let page = tare_report::comparison_html(&found).unwrap();
     let document = parsed(&page);
-    assert_eq!(elements(&document, "tr").len(), 3);
+    // Three changes below a head, and all four figures below another, folded.
+    assert_eq!((elements(&document, "tr").len(), elements(&document, "details").len()), (4 + 5, 2));
     let hostile = tare_report::comparison_html(&comparison(HOSTILE[0])).unwrap();
     assert!(!hostile.contains("<script"));
+}
+
+#[test]
+fn an_answer_that_is_withheld_gives_its_reason_in_the_summary() {
+    let mut found = comparison("idle");
+    found.rows[1].comparison.verdict = Verdict::CannotSay;
+    found.rows[1].comparison.withheld = Some("1 of 6 runs have no such figure".to_owned());
+    let text = tare_report::comparison_text(&found, false, 100, false);
+    let said = "2: 1 better, 1 cannot say.\nCannot say in 1: 1 of 6 runs have no such figure.\n";
+    assert!(text.contains(said), "{text}");
+}
+
+#[test]
+fn a_comparison_without_verdicts_says_why_once_and_shows_primary_metrics() {
+    let mut found = comparison("idle");
+    found.withheld = Some("one run is no sample".to_owned());
+    for row in &mut found.rows {
+        row.comparison.verdict = Verdict::CannotSay;
+        (row.comparison.ratio.low, row.comparison.ratio.high) = (None, None);
+    }
+    for text in [
+        tare_report::comparison_text(&found, false, 72, false),
+        tare_report::comparison_text(&found, true, 72, false),
+        tare_report::comparison_markdown(&found),
+        tare_report::comparison_html(&found).unwrap(),
+    ] {
+        let said = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(said.to_lowercase().matches("cannot say").count(), 1, "{text}");
+        assert!(said.contains("one run is no sample") && said.contains("+30") && !said.contains("Changes"), "{text}");
+    }
 }
 
 #[test]

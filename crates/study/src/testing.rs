@@ -21,6 +21,8 @@ struct PlainOptions {
     switch: Option<Switch>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     merge: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    upper: Option<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]

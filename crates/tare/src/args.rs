@@ -62,7 +62,12 @@ pub enum Command {
     /// acknowledged trials are stored; prints the root hash and each problem with its remedy. A run that was cut short is as it was
     /// written. Ends with 1 where something was altered, or is not what --root says.
     Verify(VerifyArguments),
-    /// Compare two runs, such as before and after an upgrade.
+    /// Compare runs with runs, such as before and after an upgrade.
+    ///
+    /// Each run gives one value of a figure, so that verdicts need several runs on both sides:
+    /// `tare compare before-1 before-2 before-3 --with after-1 after-2 after-3`. Two runs (`tare compare before after`) are shown side by
+    /// side, without a verdict. Two versions of one platform, kernel or setting are better compared as arms of one study, in turns:
+    /// `tare init my-study.toml --from two-settings` writes an example. Ends with 2 where plans differ in what figures depend on.
     Compare(CompareArguments),
     /// Bring figures that others published into run folders, for report, comparison and audit.
     ///
@@ -266,10 +271,15 @@ pub enum Format {
 /// Arguments of `tare compare`.
 #[derive(Debug, Args)]
 pub struct CompareArguments {
-    /// Run folder of the run to compare with.
-    pub before: PathBuf,
-    /// Run folder of the run to judge.
-    pub after: PathBuf,
+    /// Run folders to compare with; without --with, one and then the one to judge.
+    #[arg(required = true, value_name = "DIR")]
+    pub before: Vec<PathBuf>,
+    /// Run folders to judge.
+    #[arg(long = "with", value_name = "DIR", num_args = 1..)]
+    pub after: Vec<PathBuf>,
+    /// Print every figure, not only the summary and the changes; the other forms have all.
+    #[arg(long)]
+    pub all: bool,
     /// How to print; `--format html > compared.html` makes a page that opens offline.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,

@@ -13,7 +13,7 @@ pub fn named(command: &Command) -> Option<Vec<NamedPath>> {
     Some(match command {
         Command::Report(arguments) if arguments.format.is_none() => vec![NamedPath::written(&arguments.run)],
         Command::Report(arguments) => vec![read(&arguments.run)],
-        Command::Compare(arguments) => vec![read(&arguments.before), read(&arguments.after)],
+        Command::Compare(arguments) => arguments.before.iter().chain(&arguments.after).map(read).collect(),
         Command::Audit(arguments) => arguments.runs.iter().map(read).collect(),
         Command::Size(arguments) => vec![read(&arguments.run)],
         Command::Verify(arguments) => vec![read(&arguments.run)],

@@ -27,6 +27,7 @@ macro_rules! shipped {
 /// All of them, in the order in which they are listed.
 pub const SHIPPED: &[ShippedStudy] = &shipped![
     "quickstart",
+    "two-settings",
     "platforms",
     "response-time",
     "response-time-as-published",

@@ -7,6 +7,7 @@ mod again;
 mod browser;
 mod cli;
 mod common;
+mod compare;
 mod confined;
 mod density;
 mod hostile;

@@ -1,5 +1,6 @@
 //! Tests of the statistics as a whole: against SciPy, by simulation, and from made-up runs to findings.
 mod capacity;
+mod compare;
 mod consolidation;
 mod density;
 mod family;

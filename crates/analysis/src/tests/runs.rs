@@ -1,4 +1,4 @@
-//! From made-up runs to findings, and two runs side by side.
+//! From made-up runs to findings.
 
 use tare_model::findings::Verdict;
 use tare_model::metric::{Better, MetricSpec, Unit};
@@ -6,7 +6,7 @@ use tare_model::trial::{Flag, Outcome, Phase, TrialRecord};
 use tare_record::{RunFolder, testing};
 
 use super::of;
-use crate::{AnalysisError, Compared, analyse, compare};
+use crate::analyse;
 
 fn whole(blocks: u32) -> (tare_model::plan::Plan, Vec<TrialRecord>) {
     let plan = testing::plan(blocks);
@@ -64,44 +64,6 @@ fn the_order_of_the_trials_changes_nothing_and_json_holds_everything() {
     assert_eq!(of(&plan, &trials), found);
     let text = serde_json::to_string(&found).unwrap();
     assert_eq!(serde_json::from_str::<tare_model::findings::Findings>(&text).unwrap(), found);
-}
-
-#[test]
-fn two_runs_of_an_emulated_arm_are_compared_by_value_under_its_marked_name_and_by_no_effect() {
-    let (plan, mut trials) = whole(4);
-    for record in trials.iter_mut().filter(|record| record.planned.arm == "container") {
-        record.flags.push(Flag { kind: "not-comparable".into(), detail: "emulated: no virtualisation here".into() });
-    }
-    let found = of(&plan, &trials);
-    assert!(found.plan.study.arms.iter().any(|arm| arm.label == "container (emulated)"));
-    assert!(found.answer.iter().all(|answer| answer.sentence.contains("container (emulated)")));
-    let compared = compare(&found, &found).unwrap();
-    let rows: Vec<_> = compared.rows.iter().filter(|row| row.arm == "container").collect();
-    assert!(!rows.is_empty() && rows.iter().all(|row| row.compared == Compared::Value));
-    assert!(rows.iter().all(|row| row.name == "container (emulated)" && row.sentence.contains(&row.name)), "{rows:?}");
-}
-
-#[test]
-fn an_arm_that_is_emulated_in_one_run_alone_has_both_values_and_no_ratio_and_a_marked_baseline_keeps_its_mark() {
-    let (plan, trials) = whole(4);
-    let mark = |arm: &str| {
-        let mut trials = trials.clone();
-        for record in trials.iter_mut().filter(|record| record.planned.arm == arm) {
-            record.flags.push(Flag { kind: "not-comparable".into(), detail: "emulated: no KVM".into() });
-        }
-        of(&plan, &trials)
-    };
-    let (real, emulated) = (of(&plan, &trials), mark("container"));
-    for (a, b) in [(&real, &emulated), (&emulated, &real)] {
-        let rows = compare(a, b).unwrap().rows;
-        let rows: Vec<_> = rows.iter().filter(|row| row.arm == "container").collect();
-        assert!(!rows.is_empty() && rows.iter().all(|row| row.compared == Compared::Value));
-        assert!(rows.iter().all(|row| row.verdict == Verdict::NotComparable && row.ratio.n == 0), "{rows:?}");
-        assert!(rows.iter().all(|row| row.name == "container (emulated)"));
-    }
-    let baseline = mark("native");
-    let rows = compare(&baseline, &baseline).unwrap().rows;
-    assert!(rows.iter().filter(|row| row.arm == "native").all(|row| row.name == "native (emulated)"));
 }
 
 #[test]
@@ -168,41 +130,6 @@ fn a_folder_is_analysed_and_what_is_wrong_with_it_is_reported() {
         "{:?}",
         found.deviations
     );
-}
-
-#[test]
-fn two_runs_are_set_side_by_side() {
-    let (plan, trials) = whole(6);
-    let first = of(&plan, &trials);
-    let same = compare(&first, &first).unwrap();
-    assert!(same.same_plan && same.differences.is_empty());
-    assert!(same.rows.iter().all(|row| row.verdict == Verdict::NoDifferenceSeen && row.ratio.value == 1.0));
-
-    // The second run's host is a fifth slower, and its container costs 20 % where it cost 5 %.
-    let mut slower = trials.clone();
-    for record in &mut slower {
-        let more = if record.planned.arm == "container" { 1.2 * 1.2 / 1.05 } else { 1.2 };
-        if let Outcome::Completed(m) = &mut record.outcome {
-            *m.metrics.get_mut("response_time_p50_s").unwrap() *= more;
-        }
-    }
-    let mut second = of(&plan, &slower);
-    second.plan.hash = "other".to_owned();
-    second.plan.study.seed = 8;
-    second.environment.sections[0].facts[0].1 = "another".to_owned();
-    let compared = compare(&first, &second).unwrap();
-    assert!(!compared.same_plan);
-    assert_eq!(compared.differences.len(), 2, "{:?}", compared.differences);
-    let row = |arm: &str, what: Compared| {
-        let found = compared.rows.iter().find(|r| r.arm == arm && r.compared == what && r.metric.primary);
-        found.map(|row| (row.verdict, (row.ratio.value * 100.0).round()))
-    };
-    assert_eq!(row("native", Compared::Value), Some((Verdict::Worse, 120.0)));
-    assert_eq!(row("native", Compared::Effect), None, "the baseline has no effect");
-    assert_eq!(row("container", Compared::Effect), Some((Verdict::Worse, 114.0)));
-
-    second.cases[0].id = "elsewhere".to_owned();
-    assert!(matches!(compare(&first, &second), Err(AnalysisError::NothingInCommon { .. })));
 }
 
 #[test]

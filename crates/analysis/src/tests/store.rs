@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use tare_model::findings::Verdict;
+use tare_model::findings::{Compared, Verdict};
 use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::plan::Plan;
 use tare_model::trial::{Flag, Outcome, Part, TrialRecord};
 use tare_record::testing;
 
 use super::of;
-use crate::{Compared, compare};
+use crate::{Side, compare};
 
 /// Orders a minute of the eight clients, two a guest, as a study published in 2011 gives them for its three storage paths.
 const PUBLISHED: [[f64; 8]; 3] = [
@@ -125,10 +125,13 @@ fn unsafe_settings_are_said_first_and_in_every_answer_that_rests_on_them() {
     }
     let found = of(&plan, &trials);
     assert!(found.warnings[others.len()].ends_with("This concerns every arm."), "{:?}", found.warnings);
-    let compared = compare(&found, &of(&plan, &whole(3).1)).unwrap();
-    let first = |own: &String| own.starts_with("In the first run: Unsafe settings: fsync is off");
-    assert!(compared.differences.iter().any(first), "{compared:?}");
-    let sums = compared.rows.iter().filter(|row| row.metric.id == OPM && row.compared == Compared::Value);
+    let runs = [vec![found.clone()], vec![of(&plan, &whole(3).1)]];
+    let compared =
+        compare(&Side { label: "a", runs: &runs[0], names: &[] }, &Side { label: "b", runs: &runs[1], names: &[] })
+            .unwrap();
+    let first = |own: &String| own.starts_with("In r: Unsafe settings: fsync is off");
+    assert!(compared.warnings.iter().any(first), "{compared:?}");
+    let sums = compared.rows.iter().filter(|row| row.metric == OPM && row.compared == Compared::Value);
     assert_eq!(sums.count(), 3, "the sum over all guests of each arm");
     assert!(found.answer[0].sentence.ends_with("; unsafe: fsync is off"), "{}", found.answer[0].sentence);
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Estimate;
 
-/// An arm against the baseline, paired within blocks. It holds all that its verdict follows from, and its verdict.
+/// An arm against the baseline, paired within blocks, or runs against runs. It holds all that its verdict follows from, and its verdict.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// Arm id.
@@ -15,6 +15,9 @@ pub struct Comparison {
     pub ratio: Estimate,
     /// (block, ratio).
     pub blocks: Vec<(u32, f64)>,
+    /// Where runs were compared: the values of each side, which are not paired. Counts of blocks are then of runs, and there are no blocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs: Option<RunValues>,
     /// Blocks that the case was to take.
     pub planned: u32,
     /// Blocks that ran and have no ratio, because a trial of either arm failed or does not have the metric. They count as the worst that
@@ -56,6 +59,15 @@ impl Comparison {
     pub fn excludes_equality(&self) -> bool {
         self.ends().is_some_and(|(low, high)| low > 1.0 || high < 1.0)
     }
+}
+
+/// A value of each run, by side.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunValues {
+    /// Of the side that the ratio is against.
+    pub baseline: Vec<f64>,
+    /// Of the other side.
+    pub arm: Vec<f64>,
 }
 
 /// Blocks in which the driver's CPUs were busy all the time, so that it may be what was measured.

@@ -69,7 +69,9 @@ fn quickstart_measures_four_cases_in_a_minute_and_a_half_on_a_small_host() {
 #[test]
 fn comparisons_at_a_fixed_load_take_at_most_an_hour_on_two_cpus_without_virtual_machines() {
     let host = HostFacts { cpus: vec![0, 1], memory_available: ByteSize(14 << 30), ..roomy() };
-    for name in ["quickstart", "platforms", "response-time", "throughput", "order-entry", "order-entry-levels"] {
+    for name in
+        ["quickstart", "two-settings", "platforms", "response-time", "throughput", "order-entry", "order-entry-levels"]
+    {
         let mut study = shipped(name);
         study.arms.retain(|arm| arm.platform != "qemu" && arm.platform != "libvirt");
         let plan = plan(&study, &host, &Fake).unwrap();
@@ -77,6 +79,15 @@ fn comparisons_at_a_fixed_load_take_at_most_an_hour_on_two_cpus_without_virtual_
         assert!(all <= Span::from_secs(3600).ns, "{name}: {} s", all / 1_000_000_000);
         assert_eq!(plan.sets.len(), study.cases.len() * study.most_blocks() as usize, "{name}: {:?}", plan.deviations);
     }
+}
+
+#[test]
+fn the_example_of_two_versions_has_arms_that_differ_in_one_option_alone() {
+    let study = shipped("two-settings");
+    let [first, second] = [&study.arms[0], &study.arms[1]];
+    assert_eq!((first.platform.as_str(), &second.platform), ("container", &first.platform));
+    assert_eq!((&first.options["upper"], &second.options["upper"]), (&Json::from("memory"), &Json::from("disk")));
+    assert_eq!((study.baseline.as_str(), first.options.as_object().map(serde_json::Map::len)), ("memory", Some(1)));
 }
 
 #[test]

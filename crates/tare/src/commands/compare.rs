@@ -1,89 +1,68 @@
 //! `tare compare`.
 
-use std::path::Path;
+use std::path::PathBuf;
 
-use tare_analysis::{Compared, RunComparison};
+use tare_analysis::Side;
 use tare_model::findings::Findings;
-use tare_report::{ComparisonRow, ComparisonTable};
 
 use crate::args::{CompareArguments, Format};
 use crate::commands::report::{analysed, colour, width};
 use crate::exit::{Exit, Failure};
 use crate::output;
 
-/// Sets one run against another.
+/// Sets runs against runs.
 pub fn command(arguments: &CompareArguments) -> Result<Exit, Failure> {
-    let before = analysed(&arguments.before, false)?;
-    let after = analysed(&arguments.after, false)?;
-    let compared = tare_analysis::compare(&before, &after).map_err(|error| Failure::new(error, Exit::Usage))?;
-    let labels = labels((&arguments.before, &before), (&arguments.after, &after));
-    let table = table(compared, &before, labels);
-    let failed = |error: tare_report::ReportError| Failure::new(error, Exit::Failure);
+    let (before, after) = sides(arguments)?;
+    let read = |paths: &[PathBuf]| paths.iter().map(|path| analysed(path, false)).collect::<Result<Vec<_>, _>>();
+    let (first, second) = (read(before)?, read(after)?);
+    let (a, b) = labels((before, &first), (after, &second));
+    let names = [before, after].map(|paths| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>());
+    let [first, second] =
+        [(&a, &first, &names[0]), (&b, &second, &names[1])].map(|(label, runs, names)| Side { label, runs, names });
+    let compared = tare_analysis::compare(&first, &second).map_err(|error| Failure::new(error, Exit::Usage))?;
     let text = match arguments.format {
-        Format::Html => tare_report::comparison_html(&table).map_err(failed)?,
-        Format::Markdown => tare_report::comparison_markdown(&table),
-        Format::Json => serde_json::to_string_pretty(&table).map_err(|error| Failure::new(error, Exit::Failure))?,
-        Format::Text => tare_report::comparison_text(&table, width(), colour()),
+        Format::Html => tare_report::comparison_html(&compared).map_err(|error| Failure::new(error, Exit::Failure))?,
+        Format::Markdown => tare_report::comparison_markdown(&compared),
+        Format::Json => serde_json::to_string_pretty(&compared).map_err(|error| Failure::new(error, Exit::Failure))?,
+        Format::Text => tare_report::comparison_text(&compared, arguments.all, width(), colour()),
     };
     output::print(&text)?;
     Ok(Exit::Success)
 }
 
-/// The comparison as the report prints it, with the names for people that the first run gives.
-fn table(compared: RunComparison, names: &Findings, (a_label, b_label): (String, String)) -> ComparisonTable {
-    let mut notes = compared.differences;
-    if !compared.same_plan {
-        notes.insert(0, "the two runs are of different plans".to_owned());
+/// The folders of both sides.
+///
+/// # Errors
+/// When it does not follow from the arguments which are which.
+fn sides(arguments: &CompareArguments) -> Result<(&[PathBuf], &[PathBuf]), Failure> {
+    match (&arguments.before[..], &arguments.after[..]) {
+        ([_, second @ ..], []) if second.len() == 1 => Ok((&arguments.before[..1], second)),
+        (_, []) => Err(Failure::new(
+            "which runs are to be compared with which? Two run folders, or several on each side: \
+             `tare compare A1 A2 A3 --with B1 B2 B3`",
+            Exit::Usage,
+        )),
+        sides => Ok(sides),
     }
-    let rows = compared
-        .rows
-        .into_iter()
-        .map(|row| {
-            let what = match row.compared {
-                Compared::Value => row.metric.label,
-                Compared::Effect => format!("{} against its own baseline", row.metric.label),
-            };
-            let place = format!("{}, {}: ", case_label(names, &row.case), row.name);
-            // The sentence stands below the label, which names the place.
-            let sentence = row.sentence.strip_prefix(place.as_str()).unwrap_or(&row.sentence);
-            // The verdict is not repeated, either.
-            let sentence = sentence.split_once(": cannot say: ").map_or(sentence, |(_, why)| why).to_owned();
-            ComparisonRow {
-                label: format!("{place}{what}"),
-                unit: row.unit,
-                a: Some(row.a.value),
-                b: Some(row.b.value),
-                // None of what must not be compared.
-                ratio: (row.ratio.n > 0).then_some(row.ratio.value),
-                low: row.ratio.low,
-                high: row.ratio.high,
-                verdict: Some(row.verdict),
-                sentence,
-            }
-        })
-        .collect();
-    let title = format!("{b_label} against {a_label}");
-    ComparisonTable { title, a_label, b_label, notes, rows }
 }
 
-/// What the two runs are called: by their folders; where those are of one name, as their paths were given; where it is the same run
+/// What the two sides are called: by their first folders; where those are of one name, as their paths were given; where it is the same path
 /// twice, by their place.
-fn labels((a, before): (&Path, &Findings), (b, after): (&Path, &Findings)) -> (String, String) {
-    let folder = |path: &Path, findings: &Findings| {
-        let name =
-            std::fs::canonicalize(path).ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
-        name.unwrap_or_else(|| findings.run.id.clone())
+fn labels((a, first): (&[PathBuf], &[Findings]), (b, second): (&[PathBuf], &[Findings])) -> (String, String) {
+    let folder = |paths: &[PathBuf], findings: &[Findings]| {
+        let path = paths.first().and_then(|path| std::fs::canonicalize(path).ok());
+        let name = path.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+        name.or_else(|| Some(findings.first()?.run.id.clone())).unwrap_or_default()
     };
-    let (first, second) = (folder(a, before), folder(b, after));
-    if first != second {
-        return (first, second);
-    }
-    if a != b {
-        return (a.display().to_string(), b.display().to_string());
-    }
-    (format!("{first} (first)"), format!("{second} (second)"))
-}
-
-fn case_label<'a>(names: &'a Findings, id: &'a str) -> &'a str {
-    names.cases.iter().find(|case| case.id == id).map_or(id, |case| &case.label)
+    let given = |paths: &[PathBuf]| paths.first().map_or_else(String::new, |path| path.display().to_string());
+    let (x, y) = match (folder(a, first), folder(b, second)) {
+        (x, y) if x != y => (x, y),
+        _ if given(a) != given(b) => (given(a), given(b)),
+        (x, y) => (format!("{x} (first)"), format!("{y} (second)")),
+    };
+    let counted = |name: String, paths: &[PathBuf]| match paths.len() {
+        1 => name,
+        n => format!("{name} and {} more", n - 1),
+    };
+    (counted(x, a), counted(y, b))
 }
