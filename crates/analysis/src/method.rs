@@ -165,7 +165,8 @@ fn effects(study: &Study, level: f64) -> String {
     format!(
         "An effect is the ratio of an arm to the baseline within a block. From {RANK_BLOCKS_MIN} blocks on it is the Hodges-Lehmann estimate \
          of the log ratios with {interval}. With 2 to {} blocks no distribution-free interval of {level:.0} % exists, so Student's t is \
-         used, which assumes normal log ratios.",
+         used, which assumes normal log ratios. What is estimated is the ratio of a typical fresh instance, not of the mean of all: a few slow \
+         instances hardly move it.",
         RANK_BLOCKS_MIN - 1
     )
 }

@@ -52,11 +52,18 @@ pub(crate) fn interval(ratio: &Estimate) -> String {
     match (ratio.low, ratio.high) {
         (Some(low), Some(high)) if !as_multiple(ratio) => {
             let places = decimals((high - low) * 100.0);
-            format!(" [{:+.places$}, {:+.places$}] %", (low - 1.0) * 100.0, (high - 1.0) * 100.0)
+            format!(" [{}, {}] %", signed((low - 1.0) * 100.0, places), signed((high - 1.0) * 100.0, places))
         }
         (Some(low), Some(high)) => format!(" [{}, {}]", multiple(low), multiple(high)),
         _ => String::new(),
     }
+}
+
+/// A number with its sign; zero has none, whichever side it was rounded from.
+fn signed(value: f64, places: usize) -> String {
+    let text = format!("{value:+.places$}");
+    let digits = text.trim_start_matches(['+', '-']);
+    if digits.chars().all(|own| matches!(own, '0' | '.')) { digits.to_owned() } else { text }
 }
 
 /// Decimals that show a figure whose interval is about `width` wide with the digits that mean something.
@@ -140,6 +147,7 @@ mod tests {
         assert_eq!(size(4.03), "a factor of 5.0");
         assert_eq!(size(1e9), "a factor of 100");
         assert_eq!(interval(&estimate(1.0, 0.85, 1.10)), " [-15, +10] %");
+        assert_eq!(interval(&estimate(1.05, 0.998, 1.11)), " [0, +11] %");
         assert_eq!(interval(&estimate(1.0, 0.2, 4.0)), " [0.20x, 4.0x]");
     }
 
