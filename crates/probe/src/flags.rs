@@ -87,9 +87,11 @@ pub fn driver_saturated(data: &ProbeData, windows: &[(u64, u64)], offering: Offe
     let gain = |column: &str| timeline.gain_over(&Source::Host, &format!("client_cpu_{column}_s"), windows);
     let window_s = windows.iter().map(|(start, end)| end.saturating_sub(*start) as f64 / 1e9).sum::<f64>();
     let usable_s = timeline.constant(&Source::Host, "client_cpus")? * window_s - gain("steal")?;
+    let busy_s = usable_s - gain("idle")? - gain("iowait")?;
     let (used_s, who) = match offering {
-        Offering::Drivers(own_s) => (own_s + gain("irq")? + gain("softirq")?, "the driver"),
-        Offering::All => (usable_s - gain("idle")? - gain("iowait")?, "the driver and what the guests use beside it"),
+        // Where interrupts are not measured apart, a part of theirs is in the threads' time, too: no more was used than the CPUs were busy.
+        Offering::Drivers(own_s) => ((own_s + gain("irq")? + gain("softirq")?).min(busy_s), "the driver"),
+        Offering::All => (busy_s, "the driver and what the guests use beside it"),
     };
     let share = used_s / usable_s;
     (usable_s > 0.0 && share > DRIVER_LIMIT).then(|| {
@@ -219,14 +221,15 @@ mod tests {
     #[test]
     fn a_driver_that_has_no_cpu_left_is_flagged_and_one_whose_cpus_others_use_is_not() {
         let host = |column: &str, seconds| (Source::Host, format!("client_cpu_{column}_s"), seconds);
-        // One CPU for 2 s, of which nothing was idle.
-        let columns = |steal_s| {
-            let gains = [("idle", 0.0), ("iowait", 0.0), ("irq", 0.1), ("softirq", 0.3), ("steal", steal_s)];
+        // One CPU for 2 s.
+        let columns_idle = |idle_s, steal_s| {
+            let gains = [("idle", idle_s), ("iowait", 0.0), ("irq", 0.1), ("softirq", 0.3), ("steal", steal_s)];
             let gains = gains.map(|(column, seconds)| host(column, seconds));
             let mut data = data(&gains.each_ref().map(|(source, series, s)| (source.clone(), series.as_str(), *s)));
             data.samples.push(Sample { at_ns: 0, source: Source::Host, series: "client_cpus".into(), value: 1.0 });
             data
         };
+        let columns = |steal_s| columns_idle(0.0, steal_s);
         let own = |steal_s, seconds| driver_saturated(&columns(steal_s), &[WINDOW], Offering::Drivers(seconds));
         let flag = own(0.0, 1.51).unwrap();
         assert_eq!(flag.kind, "driver-saturated");
@@ -239,6 +242,9 @@ mod tests {
                 .detail
                 .starts_with("the driver and what the guests use beside it used 100.0 %"))
         );
+        // Interrupts that are in the threads' time, too, are no reason.
+        let idle = driver_saturated(&columns_idle(0.2, 0.0), &[WINDOW], Offering::Drivers(1.75));
+        assert_eq!(idle, None, "the CPU was idle for a tenth of the time");
         let halves = [(WINDOW.0, WINDOW.1 / 2), (WINDOW.1 / 2, WINDOW.1)];
         assert!(driver_saturated(&columns(0.0), &halves, Offering::Drivers(1.51)).is_some(), "turns are added up");
         assert!(kinds(&columns(0.0)).is_empty());
