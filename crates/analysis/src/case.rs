@@ -54,6 +54,10 @@ pub(crate) struct CaseTrials<'a> {
     load: Option<f64>,
     /// The blocks that it took, where that followed from its intervals and is decided.
     ended: Option<&'a CaseBlocks>,
+    /// Its scale-ups, where guests are added.
+    density: Option<DensityFindings>,
+    /// Its searches, where a load is looked for.
+    searches: Vec<ArmCapacity>,
 }
 
 impl<'a> CaseTrials<'a> {
@@ -66,7 +70,7 @@ impl<'a> CaseTrials<'a> {
         let ended = run.facts.ended.iter().find(|ended| ended.case == case.id);
         let why =
             |block: u32| blocks.why(block).map_or_else(String::new, |flag| format!("{}: {}", flag.kind, flag.detail));
-        Self {
+        let mut own = Self {
             plan: run.plan,
             case,
             redacted: run.environment.redacted,
@@ -75,7 +79,12 @@ impl<'a> CaseTrials<'a> {
             replaced: replaced.iter().map(|&block| ReplacedBlock { block, why: why(block) }).collect(),
             load: offered::fixed(run, case),
             ended,
-        }
+            density: None,
+            searches: Vec::new(),
+        };
+        own.density = density::of_case(own.plan, own.case, own.arms());
+        own.searches = capacity::of_case(own.plan, own.case, own.arms());
+        own
     }
 
     /// The blocks of the study that count, or were to: as many as an arm beside the baseline has.
@@ -89,7 +98,8 @@ impl<'a> CaseTrials<'a> {
         else {
             return Vec::new();
         };
-        let everything = Self { by_arm: self.all.clone(), all: BTreeMap::new(), replaced: Vec::new(), ..*self };
+        let (all, replaced, searches) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let everything = Self { by_arm: self.all.clone(), all, replaced, density: None, searches, ..*self };
         let ratio = |own: Comparison| OverAll { arm: own.arm, ratio: own.ratio };
         everything.comparisons(&primary.spec).into_iter().map(ratio).collect()
     }
@@ -106,21 +116,13 @@ impl<'a> CaseTrials<'a> {
     pub(crate) fn metrics(&self) -> Vec<MetricFindings> {
         let mut metrics: Vec<MetricFindings> = self.measured().0.into_iter().map(|spec| self.metric(spec)).collect();
         if let Some(primary) = metrics.first_mut() {
-            if let Some(density) = self.density() {
-                density::put_in(&density, primary);
+            if let Some(density) = &self.density {
+                density::put_in(density, primary);
             } else if primary.spec.id == capacity::COMPARED {
-                capacity::put_in(&self.searches(), primary);
+                capacity::put_in(&self.searches, primary);
             }
         }
         metrics
-    }
-
-    fn density(&self) -> Option<DensityFindings> {
-        density::of_case(self.plan, self.case, self.arms())
-    }
-
-    fn searches(&self) -> Vec<ArmCapacity> {
-        capacity::of_case(self.plan, self.case, self.arms())
     }
 
     pub(crate) fn findings(&self, mut metrics: Vec<MetricFindings>) -> CaseFindings {
@@ -137,14 +139,12 @@ impl<'a> CaseTrials<'a> {
                 .push(format!("On {} the steps add up to more than the whole operation: rely on neither.", arm.label));
         }
         let offset = self.case.phases.steady_offset_ns();
-        let density = self.density();
-        if let (Some(density), Some(primary)) = (&density, metrics.first_mut()) {
+        if let (Some(density), Some(primary)) = (&self.density, metrics.first_mut()) {
             density::qualify(self.plan, density, primary);
         }
-        let capacity = self.searches();
         let requests: Vec<ArmRequests> =
             self.arms().filter_map(|(arm, trials)| requests::of_arm(&arm.id, trials, self.case, self.load)).collect();
-        not_measured.extend(self.capacities(&capacity, &mut metrics, !requests.is_empty()));
+        not_measured.extend(self.capacities(&mut metrics, !requests.is_empty()));
         CaseFindings {
             id: self.case.id.clone(),
             label: self.case.label.clone(),
@@ -167,11 +167,11 @@ impl<'a> CaseTrials<'a> {
             parts,
             steps,
             limits: self.limits(&metrics),
-            density,
+            density: self.density.clone(),
             operation: if requests.is_empty() { "operation" } else { "request" }.to_owned(),
             sections: Vec::new(),
             resources: self.resources(!requests.is_empty()),
-            capacity,
+            capacity: self.searches.clone(),
             requests,
             cpu_searches: self.cpu_searches(),
             metrics,
@@ -189,9 +189,9 @@ impl<'a> CaseTrials<'a> {
     }
 
     /// Says of the primary metric of a search how many sessions that are. Returns a sentence where other metrics are not compared.
-    fn capacities(&self, found: &[ArmCapacity], metrics: &mut [MetricFindings], sessions: bool) -> Option<String> {
+    fn capacities(&self, metrics: &mut [MetricFindings], sessions: bool) -> Option<String> {
         let primary = metrics.first_mut().filter(|metric| metric.spec.id == capacity::COMPARED)?;
-        capacity::qualify(self.plan, self.case, found, primary, sessions);
+        capacity::qualify(self.plan, self.case, &self.searches, primary, sessions);
         let (compared, others) = (primary.comparisons.len(), metrics.get(1..)?);
         others
             .iter()

@@ -303,15 +303,17 @@ fn power_words(comparison: &Comparison, only: &str) -> String {
     let (blocks, comparisons) = (comparison.ratio.n, family(comparison));
     let rule = Rule { blocks: blocks as usize, with_floor: comparison.floor.is_some(), comparisons };
     match comparison.detectable {
-        Some(size) => {
-            let (size, whole) = (words::size(size), whole(comparison));
-            format!("; {only}a difference of {size} or more is detected in 80 of 100 such {whole}")
-        }
+        Some(size) => format!("; {}", detected(only, size, whole(comparison))),
         None if comparison.runs.is_none() && !rule.can_detect() => {
             format!("; {blocks} blocks are too few to confirm any difference among {comparisons} comparisons")
         }
         None => String::new(),
     }
+}
+
+/// `only a difference of 12 % or more is detected in 80 of 100 such studies`.
+pub(crate) fn detected(only: &str, size: f64, whole: &str) -> String {
+    format!("{only}a difference of {} or more is detected in 80 of 100 such {whole}", words::size(size))
 }
 
 /// How many of the planned blocks a figure is from, where that is not all.

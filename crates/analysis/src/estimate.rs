@@ -72,15 +72,13 @@ impl Sample<'_> {
     /// Probability of a location so far from 0, either way, if the true one were 0. At most 5 % where the interval excludes 0. `None`
     /// without an interval.
     pub(crate) fn p_zero(&self) -> Option<f64> {
-        let [above, below] = self.tails(0.0)?;
-        Some((2.0 * above.min(below)).min(1.0))
+        self.tails(0.0).map(either_way)
     }
 
     /// Probability of a location so far within plus and minus `margin`, if the true one were at one of them (two one-sided tests,
     /// Schuirmann 1987). At most 5 % where the interval lies within: doubled, because that is the interval of 95 % and not of 90 %.
     pub(crate) fn p_beyond(&self, margin: f64) -> Option<f64> {
-        let [above, below] = self.tails(margin)?;
-        Some((2.0 * above.max(below)).min(1.0))
+        self.tails(margin).map(both_ways)
     }
 
     /// The one-sided p-values of the locations -`margin`, against higher ones, and `margin`, against lower ones.
@@ -104,6 +102,16 @@ impl Sample<'_> {
     fn is_small(&self) -> bool {
         self.values.len() + self.missing < RANK_BLOCKS_MIN
     }
+}
+
+/// The two-sided p-value of two one-sided ones, where either tail rejects.
+fn either_way([above, below]: [f64; 2]) -> f64 {
+    (2.0 * above.min(below)).min(1.0)
+}
+
+/// The same where both have to reject.
+fn both_ways([above, below]: [f64; 2]) -> f64 {
+    (2.0 * above.max(below)).min(1.0)
 }
 
 /// Location of values that are all known and whose number was fixed. `None` of nothing.
@@ -138,14 +146,12 @@ impl TwoSamples<'_> {
 
     /// As [`Sample::p_zero`], of the shift.
     pub(crate) fn p_zero(&self) -> Option<f64> {
-        let [above, below] = self.tails(0.0)?;
-        Some((2.0 * above.min(below)).min(1.0))
+        self.tails(0.0).map(either_way)
     }
 
     /// As [`Sample::p_beyond`], of the shift.
     pub(crate) fn p_beyond(&self, margin: f64) -> Option<f64> {
-        let [above, below] = self.tails(margin)?;
-        Some((2.0 * above.max(below)).min(1.0))
+        self.tails(margin).map(both_ways)
     }
 
     /// The one-sided p-values of the shifts -`margin`, against higher ones, and `margin`, against lower ones.

@@ -2,7 +2,7 @@
 
 use tare_model::findings::{Comparison, Estimate, Standing, ThresholdRatio, Thresholds, Verdict};
 
-use crate::comparison::{NOISY_MIN, floor_of, proven, why_a_lead};
+use crate::comparison::{NOISY_MIN, detected, floor_of, proven, why_a_lead};
 use crate::estimate::{ALPHA, POWER};
 use crate::student::{normal_below, t_quantile};
 use crate::threshold::{Fit, Ranged, SURE, Seen, shift};
@@ -216,16 +216,11 @@ fn undetected(detectable: Option<f64>, on: &Ground<'_>, times: &str) -> (Verdict
     }
     match detectable {
         Some(size) if size <= NOISY_MIN => {
-            let size = words::size(size);
-            let said = format!(
-                "{times}: no difference detected; a difference of {size} or more is detected in 80 of 100 such studies"
-            );
+            let said = format!("{times}: no difference detected; {}", detected("", size, "studies"));
             (Verdict::NoDifferenceSeen, detectable, said)
         }
         _ => {
-            let size = detectable.map_or_else(String::new, |size| {
-                format!("; only a difference of {} or more is detected in 80 of 100 such studies", words::size(size))
-            });
+            let size = detectable.map_or_else(String::new, |size| format!("; {}", detected("only ", size, "studies")));
             (Verdict::TooNoisy, detectable, format!("{times}: too noisy to tell{size}"))
         }
     }

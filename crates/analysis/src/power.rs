@@ -1,7 +1,7 @@
 //! What a study of so many blocks detects, by simulation of the rule of the verdict.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -137,13 +137,13 @@ struct Simulated {
 }
 
 /// Made once for each rule: reports have hundreds of comparisons of a few rules.
-static MADE: Mutex<BTreeMap<Rule, Simulated>> = Mutex::new(BTreeMap::new());
+static MADE: Mutex<BTreeMap<Rule, Arc<Simulated>>> = Mutex::new(BTreeMap::new());
 
-fn simulated(rule: Rule) -> Simulated {
+fn simulated(rule: Rule) -> Arc<Simulated> {
     let rule = Rule { blocks: rule.blocks.min(BLOCKS_MAX), ..rule };
     // A panic while it was locked left nothing half-made.
     let mut made = MADE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    made.entry(rule).or_insert_with(|| simulate(rule)).clone()
+    Arc::clone(made.entry(rule).or_insert_with(|| Arc::new(simulate(rule))))
 }
 
 /// A difference moves the interval and the estimate with it, so from which difference on a study calls one follows from a study without any.

@@ -37,14 +37,9 @@ impl Blocks {
 
     /// The blocks that do not count, where more ran than were planned: disturbed ones, the last of them first.
     pub(crate) fn replaced(&self, planned: u32) -> BTreeSet<u32> {
-        let surplus = self.0.len().saturating_sub(planned as usize);
-        let disturbed = self.0.iter().filter(|(_, why)| why.is_some()).map(|(block, _)| *block);
-        let replaced: BTreeSet<u32> = disturbed.rev().take(surplus).collect();
-        // Undisturbed blocks beyond the plan are not asked for; were there any, the last would not count.
-        let rest = surplus - replaced.len();
-        let last =
-            self.0.keys().rev().filter(|block| !replaced.contains(block)).take(rest).copied().collect::<Vec<_>>();
-        replaced.into_iter().chain(last).collect()
+        let mut order: Vec<(bool, u32)> = self.0.iter().map(|(block, why)| (why.is_some(), *block)).collect();
+        order.sort_unstable();
+        order.into_iter().skip(planned as usize).map(|(_, block)| block).collect()
     }
 
     /// What disturbed a block.
