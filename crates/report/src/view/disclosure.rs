@@ -82,7 +82,7 @@ fn run_facts(findings: &Findings) -> Vec<(String, String)> {
         ("trials completed", format::count(u64::from(run.completed))),
         ("wall time of all trials", format::wall_time(run.wall_s)),
         ("of which load", format::wall_time(run.load_s)),
-        ("blocks", if study.precision.is_some() { super::trust::blocks(findings) } else { study.blocks.to_string() }),
+        ("blocks", if study.is_open_ended() { super::trust::blocks(findings) } else { study.blocks.to_string() }),
         ("scale of all phases", format::trimmed(study.scale)),
         ("baseline", study.baseline.clone()),
         ("measuring, as planned", format::wall_time(plan.cost.measuring.as_secs_f64())),

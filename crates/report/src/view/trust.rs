@@ -67,7 +67,16 @@ pub(crate) fn blocks(findings: &Findings) -> String {
     let study = &findings.plan.study;
     let taken = || findings.cases.iter().map(|case| case.blocks.as_ref().map_or(study.blocks, |ended| ended.blocks));
     let (Some(rule), Some(least), Some(most)) = (study.precision, taken().min(), taken().max()) else {
-        return format::plural(u64::from(study.blocks), "block", "blocks");
+        let blocks = format::plural(u64::from(study.blocks), "block", "blocks");
+        // Trials of blocks that do not count are among those that ran.
+        let replaced: usize = findings.cases.iter().map(|case| case.replaced.len()).sum();
+        return match replaced {
+            0 => blocks,
+            n => format!(
+                "{blocks} a case, and {} that do not count",
+                format::plural(n as u64, "disturbed one", "disturbed ones")
+            ),
+        };
     };
     let range = if least == most { String::new() } else { format!("{least} to ") };
     let most = format::plural(u64::from(most), "block", "blocks");
