@@ -17,6 +17,7 @@ mod folder;
 mod gold;
 mod jvm;
 mod limits;
+mod operations;
 mod postgres;
 pub mod registry;
 mod regular;

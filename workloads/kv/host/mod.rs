@@ -20,8 +20,9 @@ use tare_model::{Refusal, Span};
 
 use crate::entry::{Entry, filled, schema};
 use crate::limits::Allowed;
+use crate::operations::VerdictOn;
 use crate::{Data, Driven, Failure, Prepared, SetupSite, Traits, WorkSite, Workload, WorkloadError};
-use parameters::{Parameters, VerdictOn, checked};
+use parameters::{Parameters, checked};
 use running::Running;
 
 /// The registry's line.
@@ -31,7 +32,7 @@ pub const ENTRY: Entry = Entry {
     schema: schema::<Parameters>,
     make: |parameters, load| {
         let parameters = checked(parameters)?;
-        let verdict = parameters.verdict_under(load);
+        let verdict = VerdictOn::under(load, parameters.verdict);
         Ok(Box::new(Kv { parameters, verdict, connections: load.connections() }))
     },
     normalise: |parameters| filled(checked(parameters)?),

@@ -6,10 +6,10 @@ use serde_json::Value;
 use tare_model::ByteSize;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
-use tare_model::load::LoadModel;
 
 use super::spec::{Keys, Popularity, Protocol};
 use crate::entry::read;
+use crate::operations::VerdictOn;
 
 /// Parameters of `kv`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -50,35 +50,6 @@ pub struct Parameters {
     /// What the verdict is about. Absent: the rate in a closed loop, the median response time in an open one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<VerdictOn>,
-}
-
-/// Which figure the verdict is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum VerdictOn {
-    /// Requests in a second.
-    Rate,
-    /// Mean response time.
-    Mean,
-    /// Its median.
-    P50,
-    /// Its 99th percentile.
-    P99,
-    /// Its 99.9th percentile.
-    P999,
-}
-
-impl VerdictOn {
-    /// Id of the metric.
-    pub(super) const fn metric(self) -> &'static str {
-        match self {
-            Self::Rate => "operations_per_s",
-            Self::Mean => "response_time_mean_s",
-            Self::P50 => "response_time_p50_s",
-            Self::P99 => "response_time_p99_s",
-            Self::P999 => "response_time_p999_s",
-        }
-    }
 }
 
 impl Default for Parameters {
@@ -234,15 +205,6 @@ impl Parameters {
             Protocol::Memcached => guest.cpus.clamp(1, THREADS),
         };
         self.threads.unwrap_or(usual)
-    }
-
-    /// What the verdict is about under this load.
-    pub(super) fn verdict_under(&self, load: &LoadModel) -> VerdictOn {
-        let usual = match load {
-            LoadModel::Closed { .. } => VerdictOn::Rate,
-            LoadModel::Open { .. } => VerdictOn::P50,
-        };
-        self.verdict.unwrap_or(usual)
     }
 
     /// Refuses guests in which the server would not have its memory: beside its limit, memory that allocators leave between items (a

@@ -1,6 +1,7 @@
 //! Parameters: defaults, what is refused, and what fits.
 use serde_json::json;
 use tare_model::Span;
+use tare_model::load::LoadModel;
 
 use super::*;
 
@@ -52,7 +53,8 @@ fn defaults_follow_server_guest_and_load() {
     assert_eq!((keys.count, keys.key_bytes, keys.value_bytes), (100_000, 24, (100, 200)));
     let closed = LoadModel::Closed { clients: 1, think_time: Span::ZERO };
     let open = LoadModel::Open { rate: tare_model::units::Rate(1.0), arrivals: Default::default(), connections: 1 };
-    let verdicts = |parameters: &Parameters| [&closed, &open].map(|load| parameters.verdict_under(load).metric());
+    let verdicts =
+        |parameters: &Parameters| [&closed, &open].map(|load| VerdictOn::under(load, parameters.verdict).metric());
     assert_eq!(verdicts(&redis), ["operations_per_s", "response_time_p50_s"]);
     assert_eq!(verdicts(&checked(&json!({"verdict": "p99"})).unwrap()), ["response_time_p99_s"; 2]);
 }
