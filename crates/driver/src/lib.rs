@@ -82,6 +82,10 @@ mod udp;
 mod usage;
 mod workloads;
 
+#[cfg(test)]
+#[path = "../tests/common/noting.rs"]
+mod noting;
+
 pub use error::DriverError;
 pub use registry::call;
 pub use workloads::{java, social, store, web};

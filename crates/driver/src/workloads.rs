@@ -2,6 +2,8 @@
 
 use crate::task::Kind;
 
+#[path = "../../../workloads/http/agent/mod.rs"]
+pub mod http;
 #[path = "../../../workloads/java/agent/mod.rs"]
 pub mod java;
 #[path = "../../../workloads/kv/agent/mod.rs"]
@@ -14,5 +16,13 @@ pub mod store;
 pub mod web;
 
 /// All kinds of task that the agent does. Raw sockets and PostgreSQL are common to several workloads.
-pub(crate) const ALL: &[&[Kind]] =
-    &[crate::exchange::KINDS, crate::pg::KINDS, java::KINDS, kv::KINDS, social::KINDS, store::KINDS, web::KINDS];
+pub(crate) const ALL: &[&[Kind]] = &[
+    crate::exchange::KINDS,
+    crate::pg::KINDS,
+    http::KINDS,
+    java::KINDS,
+    kv::KINDS,
+    social::KINDS,
+    store::KINDS,
+    web::KINDS,
+];

@@ -40,7 +40,17 @@ pub(crate) fn spec(argv: Vec<String>, user: Option<(u32, u32)>, longest: Duratio
 
 /// Starts a server as this user and leaves it running; its number.
 pub(crate) fn start(site: &WorkSite<'_>, argv: Vec<String>, user: Option<(u32, u32)>) -> Result<u64, WorkloadError> {
-    match site.ask_guest(Request::Start(spec(argv, user, LIFETIME)))? {
+    started(site, server(argv, user))
+}
+
+/// A server as this user, which runs until it is ended.
+pub(crate) fn server(argv: Vec<String>, user: Option<(u32, u32)>) -> ExecSpec {
+    spec(argv, user, LIFETIME)
+}
+
+/// Starts it and leaves it running; its number.
+pub(crate) fn started(site: &WorkSite<'_>, server: ExecSpec) -> Result<u64, WorkloadError> {
+    match site.ask_guest(Request::Start(server))? {
         Reply::Started { command, .. } => Ok(command),
         _ => Err(WorkSite::unexpected("guest", "start a command")),
     }

@@ -30,6 +30,7 @@ mod sql_refusal;
 mod started;
 mod together;
 mod unprivileged;
+mod url;
 mod view;
 mod workloads;
 mod yields;

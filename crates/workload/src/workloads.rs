@@ -6,6 +6,8 @@ use crate::entry::Entry;
 pub mod cpu;
 #[path = "../../../workloads/exec/host/mod.rs"]
 pub mod exec;
+#[path = "../../../workloads/http/host/mod.rs"]
+pub mod http;
 #[path = "../../../workloads/java/host/mod.rs"]
 pub mod java;
 #[path = "../../../workloads/kv/host/mod.rs"]
@@ -36,6 +38,7 @@ pub const ALL: &[Entry] = &[
     web::SUPPORT,
     social::ENTRY,
     kv::ENTRY,
+    http::ENTRY,
     cpu::ENTRY,
     tile::ENTRY,
     exec::ENTRY,

@@ -13,11 +13,8 @@ use tare_model::turns::{TurnSpec, Turns, Waiting};
 use super::spec::{Keys, KvFound, Popularity, Protocol};
 use super::*;
 use crate::drive;
+use crate::noting::Noting;
 use crate::task::Calls;
-use noting::Noting;
-
-#[path = "../../../crates/driver/tests/common/noting.rs"]
-mod noting;
 
 const KEYS: Keys = Keys { count: 500, key_bytes: 20, value_bytes: (16, 3000), seed: 9 };
 const CLOSED: LoadModel = LoadModel::Closed { clients: 2, think_time: Span::ZERO };

@@ -18,7 +18,6 @@ mod parameters;
 mod running;
 mod start;
 mod tables;
-mod url;
 mod users;
 mod verify;
 
@@ -39,6 +38,7 @@ use crate::bundle::BundleKind;
 use crate::entry::{Entry, Make, Normalise, filled, schema};
 use crate::gold::Held;
 use crate::limits::Allowed;
+use crate::url;
 use crate::{Data, Driven, Failure, Footprint, Prepared, SetupSite, Traits, WorkSite, Workload, WorkloadError};
 use compile::{compile, file_set};
 use fileset::Planning;
@@ -47,7 +47,6 @@ use parameters::{Parameters, checked, sessions};
 use running::Running;
 use start::{Needs, started};
 use tables::{Site, Tables};
-use url::Url;
 use users::Stay;
 use verify::Stats;
 
@@ -137,17 +136,6 @@ impl Web {
     fn fit(&self, size: &GuestSize) -> Result<(), Failure> {
         self.parameters.fit(size).map_err(|error| Failure::too_small(BUNDLE.starting(), error))
     }
-
-    /// Refuses several guests on one server that exists.
-    fn one_server(&self, guests: u32) -> Result<(), Failure> {
-        let Some(url) = self.parameters.url.as_deref() else { return Ok(()) };
-        if guests < 2 || Url::read(url, "http").is_ok_and(|read| read.is_guest()) {
-            return Ok(());
-        }
-        let why = "it is one server, and each guest is to have its own";
-        let remedy = "write {guest} as the host in `url`, or ask for one guest";
-        Err(Failure::new(format!("have {guests} guests use {url}"), why, remedy))
-    }
 }
 
 impl Workload for Web {
@@ -183,7 +171,7 @@ impl Workload for Web {
 
     fn set_up_once(&self, site: &SetupSite<'_>) -> Result<Data, WorkloadError> {
         self.fit(&site.size)?;
-        self.one_server(site.guests)?;
+        url::one_each(self.parameters.url.as_deref(), site.guests)?;
         Allowed::of(site.client, site.timeout).refuse_driver(self.sessions, self.parameters.connections)?;
         if self.parameters.url.is_some() {
             return Ok(Data::default());

@@ -12,10 +12,10 @@ use tare_model::{ByteSize, Span};
 
 use super::compile::DIRECTORIES_MAX;
 use super::tables::{Site, Tables};
-use super::url::Url;
 use crate::checks;
 use crate::entry::read;
 use crate::jvm::{self, HEAP};
+use crate::url::Url;
 
 /// Parameters of `web-banking`, `web-ecommerce` and `web-support`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -13,7 +13,6 @@ use tare_wire::{Reply, Request, ServeReport};
 use super::certificate;
 use super::nginx;
 use super::parameters::{Parameters, Server};
-use super::url::Url;
 use super::users::{Stay, busy_heap};
 use crate::application::{
     absent, explained, fetch, has, put, says_ready, script, script_as, start, until_ready, until_served,
@@ -21,6 +20,7 @@ use crate::application::{
 use crate::gold::shown;
 use crate::limits::Allowed;
 use crate::site::stop_server;
+use crate::url::Url;
 use crate::{Failure, WorkSite, WorkloadError, unprivileged};
 
 /// Where servers listen, plain and with TLS.

@@ -11,7 +11,7 @@ const GUEST: &str = "{guest}";
 
 /// `http://host:port`, read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Url {
+pub(crate) struct Url {
     /// Host; `None`: the guest.
     host: Option<String>,
     port: u16,
@@ -39,9 +39,10 @@ impl Url {
         Ok(Self { host: (host != GUEST).then(|| host.to_owned()), port })
     }
 
-    /// Whether the server is in the guest.
-    pub const fn is_guest(&self) -> bool {
-        self.host.is_none()
+    /// The name or address that it is asked for by, with its port.
+    pub fn authority(&self, guest: IpAddr) -> String {
+        let host = self.host.clone().unwrap_or_else(|| guest.to_string());
+        if host.contains(':') { format!("[{host}]:{}", self.port) } else { format!("{host}:{}", self.port) }
     }
 
     /// The address, the guest's where it is in the guest.
@@ -58,9 +59,28 @@ impl Url {
     }
 }
 
+/// Refuses several guests on one server that exists.
+///
+/// # Errors
+/// What is refused.
+pub(crate) fn one_each(url: Option<&str>, guests: u32) -> Result<(), Failure> {
+    let Some(url) = url.filter(|url| guests > 1 && !url.contains(GUEST)) else { return Ok(()) };
+    let why = "it is one server, and each guest is to have its own";
+    let remedy = "write {guest} as the host in `url`, or ask for one guest";
+    Err(Failure::new(format!("have {guests} guests use {url}"), why, remedy))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_server_is_for_one_guest_unless_it_is_in_the_guest() {
+        assert!(one_each(Some("http://shop:80"), 1).is_ok() && one_each(Some("http://{guest}:80"), 2).is_ok());
+        assert!(
+            one_each(Some("http://shop:80"), 2).unwrap_err().remedy.contains("{guest}") && one_each(None, 2).is_ok()
+        );
+    }
 
     #[test]
     fn addresses_are_read_and_what_is_none_is_refused_with_the_form() {
@@ -69,7 +89,9 @@ mod tests {
         assert_eq!(of("http://{guest}:8080"), "198.18.0.7:8080");
         assert_eq!(of("http://127.0.0.1:80/"), "127.0.0.1:80");
         assert_eq!(of("http://[::1]:80"), "[::1]:80");
-        assert!(Url::read("http://{guest}:8080", "http").unwrap().is_guest());
+        let called = |text: &str| Url::read(text, "http").unwrap().authority(guest);
+        assert_eq!(called("http://{guest}:8080"), "198.18.0.7:8080");
+        assert_eq!((called("http://[::1]:80"), called("http://shop:81")), ("[::1]:80".into(), "shop:81".into()));
         for wrong in ["https://h:1", "http://h", "http://h:0", "http://h:x", "http://h:1/path", "http://:1", "h:1"] {
             let error = Url::read(wrong, "http").unwrap_err();
             assert!(error.help.unwrap().contains("http://HOST:PORT"), "{wrong}");
