@@ -4,6 +4,8 @@
 #![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
 
 mod common;
+#[path = "../../../workloads/http/tests/host.rs"]
+mod http;
 #[path = "../../../workloads/java/tests/host.rs"]
 mod java;
 #[path = "../../../workloads/social/tests/host.rs"]
