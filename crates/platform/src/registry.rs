@@ -224,13 +224,17 @@ mod tests {
     #[test]
     fn every_word_that_is_offered_is_known_and_means_one_thing() {
         let words = words();
-        let meant: Vec<_> = words.iter().map(|word| by_word(word).map(|(entry, o)| (entry.name, o.to_string()))).collect();
+        let meant: Vec<_> =
+            words.iter().map(|word| by_word(word).map(|(entry, o)| (entry.name, o.to_string()))).collect();
         assert!(meant.iter().all(Option::is_some), "{words:?} {meant:?}");
         let mut once = words.clone();
         once.sort_unstable();
         once.dedup();
         assert_eq!(once.len(), words.len(), "{words:?}");
-        assert!(["crun", "kvm", "docker:IMAGE", "ssh:HOST", "containerd/runc"].iter().all(|w| words.iter().any(|o| o == w)), "{words:?}");
+        assert!(
+            ["crun", "kvm", "docker:IMAGE", "ssh:HOST", "containerd/runc"].iter().all(|w| words.iter().any(|o| o == w)),
+            "{words:?}"
+        );
     }
 
     #[test]

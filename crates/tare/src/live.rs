@@ -97,8 +97,9 @@ fn table(findings: &Findings, blocks: u32, width: usize) -> String {
             across(findings, common::IDLE_MEMORY, &arm.id),
         ]
     });
-    let head = ["", metric.spec.label.as_str(), "difference", "so far", "start", "memory"].map(str::to_owned);
-    let head = [head[0].clone(), head[1].chars().take(14).collect(), head[2].clone(), head[3].clone(), head[4].clone(), head[5].clone()];
+    // What the metric is called is in the report; here it may not widen its column.
+    let label: String = metric.spec.label.chars().take(10).collect();
+    let head = ["", label.trim_end(), "difference", "so far", "start", "memory"].map(str::to_owned);
     let rows: Vec<[String; 6]> = [head].into_iter().chain(rows).collect();
     let most = study.most_blocks();
     format!("after block {blocks} of {most}; no verdict is final before the end\n{}", laid_out(&rows, width))
@@ -170,5 +171,40 @@ impl Observer for Live<'_> {
 
     fn note(&self, text: &str) {
         self.progress.note(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_figures_so_far_are_those_that_a_report_of_these_trials_would_have() {
+        let plan = tare_record::testing::plan(12);
+        let half = plan.trials.len() / 2;
+        let trial = |index: usize| light(&tare_record::testing::trial(&plan, index as u32));
+        let trials: Vec<TrialRecord> = (0..half).map(trial).collect();
+        let found = so_far(&plan, &trials);
+        let shown = table(&found, 6, WIDTH);
+        assert!(shown.starts_with("after block 6 of 12; no verdict is final before the end\n"), "{shown}");
+        assert!(shown.lines().all(|line| line.chars().count() <= WIDTH), "{shown}");
+        assert_eq!(shown.lines().count(), 2 + plan.study.arms.len(), "{shown}");
+        let primary = found.cases[0].metrics.iter().find(|metric| metric.spec.primary).unwrap();
+        assert!(!primary.comparisons.is_empty());
+        for comparison in &primary.comparisons {
+            assert!(shown.contains(&format::ratio(&comparison.ratio)), "{shown}");
+        }
+        assert!(shown.contains("baseline"), "{shown}");
+        assert_ne!(shown, table(&so_far(&plan, &trials[..half / 2]), 6, WIDTH), "more trials, other figures");
+    }
+
+    #[test]
+    fn a_long_name_gives_way() {
+        let row = |name: &str| {
+            [name, "54.2 ms", "-12.4 % [-16.5, -8.5]", "none detected", "45.9 ms", "1.09 MiB"].map(str::to_owned)
+        };
+        let text = laid_out(&[row("docker:localhost/a/very/long/name:1"), row("native")], WIDTH);
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert!(text.starts_with("docker:local"), "{text}");
     }
 }

@@ -238,7 +238,9 @@ impl Exec {
                 return Err(WorkloadError::Command("the set ended before its turn came".to_owned()));
             }
             let ran = self.run(site, spec.clone()).map_err(|error| match error {
-                WorkloadError::Command(why) => WorkloadError::Command(format!("round {} of {of}: {why}", round + 1)),
+                WorkloadError::Command(why) if of > 1 => {
+                    WorkloadError::Command(format!("round {} of {of}: {why}", round + 1))
+                }
                 other => other,
             })?;
             baton.pass();

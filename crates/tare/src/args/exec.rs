@@ -44,7 +44,7 @@ pub struct ExecArguments {
     /// Run so many blocks; each has fresh guests [default: 12, or as many as fit into --max-time].
     #[arg(long, value_name = "N")]
     pub blocks: Option<u32>,
-    /// Runs of the command in each block, on each arm [default: as many as fit into half a second, 1 to 20].
+    /// Runs of the command in each block, on each arm [default: as many as fit into 0.25 s, 1 to 10].
     #[arg(long, value_name = "N")]
     pub runs: Option<u32>,
     /// Unmeasured runs in each fresh guest [default: 1, or 0 of a command that takes a second and more].

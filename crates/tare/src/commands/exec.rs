@@ -9,9 +9,9 @@ use std::path::Path;
 
 use tare_controller::Observer;
 use tare_model::findings::Findings;
+use tare_model::flag;
 use tare_model::metric::common;
 use tare_model::trial::{Outcome, TrialRecord};
-use tare_model::flag;
 use tare_platform::registry;
 use tare_study::LoadedStudy;
 
@@ -87,18 +87,19 @@ fn unknown(word: &str) -> Failure {
     let plain = words.iter().map(|word| word.split(':').next().unwrap_or_default());
     let meant = tare_study::nearest(name, plain);
     let meant = meant.map_or_else(String::new, |meant| format!(" Did you mean `{meant}`?"));
-    let message = format!(
-        "--on: there is no `{word}`.{meant}\n  names: {}\n  `tare doctor` says which of them work on this host",
-        words.join(", ")
-    );
+    let message = match registry::by_word(name) {
+        Some(_) => format!("--on {word}: `{name}` takes nothing behind a colon"),
+        None => format!("--on: there is no `{word}`.{meant}"),
+    };
+    let names = super::wrapped(&words.join(", "), 78, "  names: ", "         ");
+    let message = format!("{message}\n{names}  `tare doctor` says which of them work on this host");
     Failure::new(message, Exit::Usage)
 }
 
 /// The study, checked.
 fn loaded(arms: &[NamedArm], size: &Size, arguments: &ExecArguments) -> Result<LoadedStudy, Failure> {
     let text = study::text(arms, size, arguments);
-    tare_study::parse("the study of this command line", &text, &Registries)
-        .map_err(|error| output::wrong_study(&error))
+    tare_study::parse("the study of this command line", &text, &Registries).map_err(|error| output::wrong_study(&error))
 }
 
 /// Runs the command once on every arm, in a run that is not kept. `None`: the user stopped it.
@@ -187,13 +188,17 @@ fn exports(arguments: &ExecArguments) -> Result<Vec<(&Path, Format)>, Failure> {
     };
     let of = |file| {
         let form = form(file).ok_or_else(|| {
-            let message = format!("--export {}: the end of its name is the form: .html, .json, .md or .txt", file.display());
+            let message =
+                format!("--export {}: the end of its name is the form: .html, .json, .md or .txt", file.display());
             Failure::new(message, Exit::Usage)
         });
         Ok((file, form?))
     };
     if let Some(file) = arguments.save.as_ref().filter(|file| file.exists()) {
-        return Err(Failure::new(format!("--save: {} is there already; name another file", file.display()), Exit::Usage));
+        return Err(Failure::new(
+            format!("--save: {} is there already; name another file", file.display()),
+            Exit::Usage,
+        ));
     }
     arguments.export.iter().map(|file| of(file.as_path())).collect()
 }

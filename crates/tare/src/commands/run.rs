@@ -66,11 +66,7 @@ pub fn stoppable() -> Result<Cancel, Failure> {
 /// When the run cannot begin or go on; what was acknowledged is in the run folder.
 pub fn execute(loaded: LoadedStudy, how: &How<'_>) -> Result<Exit, Failure> {
     let progress = Progress::new(&absolute(how.out));
-    let ended = if how.live {
-        perform(loaded, how, &Live::new(&progress))
-    } else {
-        perform(loaded, how, &progress)
-    };
+    let ended = if how.live { perform(loaded, how, &Live::new(&progress)) } else { perform(loaded, how, &progress) };
     progress.finish();
     conclude(how.out, &ended?)
 }

@@ -9,9 +9,9 @@ use crate::args::ExecArguments;
 use crate::exit::{Exit, Failure};
 
 /// Runs of a short command in a block come to about this long, seconds.
-const RUNS_S: f64 = 0.5;
+const RUNS_S: f64 = 0.25;
 /// Most runs in a block that are chosen here.
-const MOST_RUNS: f64 = 20.0;
+const MOST_RUNS: f64 = 10.0;
 /// A command that takes this long or longer has no unmeasured runs of its own in each guest, seconds.
 const WARMED_BELOW_S: f64 = 1.0;
 /// A command that takes this long or longer is not run twice on the baseline, seconds.
@@ -81,9 +81,8 @@ impl Size {
         let runs = asked.runs.unwrap_or_else(|| (RUNS_S / command_s).floor().clamp(1.0, MOST_RUNS) as u32);
         let warm_up = asked.warm_up.unwrap_or(u32::from(command_s < WARMED_BELOW_S));
         let noise_floor = !asked.no_noise_floor && command_s < FLOOR_BELOW_S;
-        let each = took.around_s / arms.max(1) as f64
-            + f64::from(runs) * (command_s + GAP_S)
-            + f64::from(warm_up) * command_s;
+        let each =
+            took.around_s / arms.max(1) as f64 + f64::from(runs) * (command_s + GAP_S) + f64::from(warm_up) * command_s;
         let block_s = each * (arms + usize::from(noise_floor)) as f64;
         let blocks = blocks(block_s, asked)?;
         Ok(Self { runs, warm_up, noise_floor, command_s, blocks })
@@ -104,7 +103,9 @@ fn blocks(block_s: f64, asked: &ExecArguments) -> Result<String, Failure> {
         (None, Some(_)) => LEAST,
         (None, None) => FEWEST,
     };
-    if fit < least && let Some(given) = asked.max_time {
+    if fit < least
+        && let Some(given) = asked.max_time
+    {
         let needs = f64::from(least) * block_s;
         let message = format!(
             "a block of this command takes about {block_s:.1} s, so {fit} of them fit into --max-time {given}, and {least} are the least \
@@ -128,7 +129,13 @@ pub fn text(arms: &[NamedArm], size: &Size, asked: &ExecArguments) -> String {
     let (baseline, others) = arms.split_first().map_or(("", &[][..]), |(first, rest)| (first.id.as_str(), rest));
     let others: Vec<&str> = others.iter().map(|arm| arm.label.as_str()).collect();
     let against = arms.first().map_or("", |arm| arm.label.as_str());
-    let question = format!("What does {} cost `{command}`, against {against}?", others.join(", "));
+    let question = match others.as_slice() {
+        [] => format!("How does `{command}` run on {against}?"),
+        [one] => format!("What does {one} cost `{command}`, against {against}?"),
+        [first @ .., last] => {
+            format!("What do {} and {last} cost `{command}`, against {against}?", first.join(", "))
+        }
+    };
     let mut text = String::from("# Written by `tare exec`. `tare plan` shows what it does, `tare run` runs it.\n\n");
     let mut line = |name: &str, value: &str| {
         // Writing to a string cannot fail.
@@ -236,4 +243,80 @@ fn quoted(text: &str) -> String {
 fn inline(options: &Value) -> String {
     // What stands in a registry, or a text behind a colon, has no value that TOML has not.
     toml::Value::try_from(options).map_or_else(|_| "{}".to_owned(), |options| options.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+    use serde_json::json;
+
+    use super::*;
+    use crate::args::{Arguments, Command};
+    use crate::catalog::Registries;
+
+    fn asked(line: &[&str]) -> ExecArguments {
+        let all = ["tare", "exec"].iter().chain(line).copied();
+        let Command::Exec(arguments) = Arguments::try_parse_from(all).unwrap().command else { panic!("{line:?}") };
+        arguments
+    }
+
+    fn size(command_s: f64, line: &[&str]) -> Result<Size, Failure> {
+        Size::of(Took { command_s, around_s: 1.0 }, 2, &asked(line))
+    }
+
+    #[test]
+    fn how_often_a_command_runs_follows_from_how_long_it_takes() {
+        let of = |command_s| {
+            let size = size(command_s, &["--", "x"]).unwrap();
+            (size.runs, size.warm_up, size.noise_floor, size.blocks)
+        };
+        assert_eq!(of(0.001), (10, 1, true, "12".to_owned()));
+        assert_eq!(of(0.05), (5, 1, true, "12".to_owned()));
+        assert_eq!(of(2.0), (1, 0, true, "12".to_owned()));
+        // Six blocks, the fewest, of two arms.
+        assert_eq!(of(60.0), (1, 0, false, "6".to_owned()));
+        let line = ["--runs", "7", "--warm-up", "3", "--no-noise-floor", "--blocks", "4", "--", "x"];
+        let own = size(0.001, &line).unwrap();
+        assert_eq!((own.runs, own.warm_up, own.noise_floor, own.blocks.as_str()), (7, 3, false, "4"));
+    }
+
+    #[test]
+    fn a_time_bounds_the_blocks_and_one_that_is_too_short_is_refused_with_one_that_is_not() {
+        // A block takes 3 (0.5 + 1.01) = 4.5 s.
+        let of = |line: &[&str]| size(1.0, &[line, &["--", "x"]].concat()).map(|size| size.blocks);
+        assert_eq!(of(&["--max-time", "30s"]).unwrap(), "6");
+        assert_eq!(of(&["--max-time", "1h"]).unwrap(), "12");
+        let until = |least: u32, most: u32| format!("{{ at-least = {least}, at-most = {most}, until = \"2%\" }}");
+        assert_eq!(of(&["--until", "2%"]).unwrap(), until(12, 66));
+        assert_eq!(of(&["--until", "2%", "--max-time", "40s"]).unwrap(), until(8, 8));
+        assert_eq!(of(&["--until", "2%", "--max-time", "10h"]).unwrap(), until(12, MOST));
+        let refused = of(&["--max-time", "5s"]).unwrap_err();
+        assert!(refused.message.contains("--max-time 1m"), "{refused:?}");
+        assert!(of(&["--max-time", "1m"]).is_ok());
+    }
+
+    #[test]
+    fn every_text_is_a_study_whatever_is_in_the_command() {
+        let arm = |id: &str, platform| NamedArm { id: id.into(), label: id.into(), platform, options: json!({}) };
+        let arms = [arm("first", "null"), arm("second", "null")];
+        let options = ["--lower-is-better", "--metric", "took \"(.*)\" s", "--unit", "s", "--seed", "3"];
+        let command = ["--directory", "/a b", "--", "/bin/My Program", "a\"b\\c", "two\nlines", "'''", "{x}", "\t", ""];
+        let asked = asked(&[&options[..], &command].concat());
+        let text = text(&arms, &Size::of(Took { command_s: 0.1, around_s: 1.0 }, 2, &asked).unwrap(), &asked);
+        let study = tare_study::parse("x", &text, &Registries).unwrap_or_else(|error| panic!("{error}\n{text}")).study;
+        assert_eq!(study.cases[0].parameters["command"], json!(asked.command));
+        assert_eq!((study.name.as_str(), study.seed, study.blocks), ("exec-my-program", 3, 12));
+        let figure = &study.cases[0].parameters["metrics"]["figure"];
+        assert_eq!((&figure["label"], &figure["better"]), (&json!("took"), &json!("lower")), "{figure}");
+    }
+
+    #[test]
+    fn a_figure_is_called_what_stands_before_it() {
+        let named =
+            [("events per second: +([0-9.]+)", "events per second"), ("([0-9]+)", "figure"), ("a.*b (x)", "figure")];
+        for (regex, name) in named {
+            assert_eq!(literal(regex), name);
+        }
+        assert_eq!(slug("docker:My/App:1.2"), "docker-my-app-1-2");
+    }
 }
