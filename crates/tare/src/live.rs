@@ -39,6 +39,7 @@ struct State {
 impl<'p> Live<'p> {
     /// Nothing shown yet.
     pub fn new(progress: &'p Progress) -> Self {
+        progress.put_below("no block has ended yet");
         Self { progress, state: RefCell::default() }
     }
 

@@ -272,8 +272,9 @@ fn driven(parameters: &Parameters, ran: &[Ran], in_turns: bool) -> Driven {
     let runs = ran.len().max(1) as f64;
     let mut metrics: BTreeMap<String, f64> = BTreeMap::new();
     for (id, value) in ran.iter().flat_map(|ran| &ran.metrics) {
-        *metrics.entry(id.clone()).or_default() += value / runs;
+        *metrics.entry(id.clone()).or_default() += value;
     }
+    metrics.values_mut().for_each(|sum| *sum /= runs);
     let count = |ran: &Ran| {
         let ns = ran.window_ns.1.saturating_sub(ran.window_ns.0);
         TurnCount { operations: 1, bytes: 0, measured_ns: ns, response_ns: ns }
