@@ -29,6 +29,8 @@ pub struct Entry {
     pub reap: fn(&ReapSite<'_>, &Value) -> Result<()>,
     /// What of it is examined on a host; empty where only a study can say what there is to examine.
     pub variants: &'static [Variant],
+    /// The option that a text behind a colon gives where an arm is named in a word, such as an image; `None`: nothing may stand there.
+    pub colon: Option<&'static str>,
 }
 
 impl Entry {
@@ -43,6 +45,7 @@ impl Entry {
             start_estimate,
             reap: |_, _| Ok(()),
             variants: &[Variant { name: "", options: "{}" }],
+            colon: None,
         }
     }
 }
@@ -57,6 +60,12 @@ pub struct Variant {
 }
 
 impl Variant {
+    /// Its name in a word, for a command line: without what explains it; `None` where it takes several words.
+    pub fn word(&self) -> Option<&'static str> {
+        let word = self.name.split(" (").next().unwrap_or_default();
+        (!word.is_empty() && !word.contains([' ', ','])).then_some(word)
+    }
+
     /// Its options, filled in as in a study.
     ///
     /// # Errors

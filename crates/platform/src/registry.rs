@@ -30,6 +30,42 @@ pub fn find(name: &str) -> Option<&'static Entry> {
     all().iter().find(|entry| entry.name == name)
 }
 
+/// A platform with options, by one word: its name, that of a kind of it (`KIND` or `NAME/KIND`), and behind a colon the value of the
+/// option that its entry names for that. A kind that several platforms have is that of the first one. `None` where there is no such name;
+/// options that are missing or wrong are found where they are checked.
+pub fn by_word(word: &str) -> Option<(&'static Entry, Value)> {
+    let (name, value) = word.split_once(':').map_or((word, None), |(name, value)| (name, Some(value)));
+    let own = find(name).map(|entry| (entry, "{}"));
+    let kinds = || all().iter().flat_map(|entry| entry.variants.iter().map(move |variant| (entry, variant)));
+    let is_kind = |entry: &Entry, kind: &str| kind == name || name.split_once('/') == Some((entry.name, kind));
+    let kind = || kinds().find(|(entry, variant)| variant.word().is_some_and(|kind| is_kind(entry, kind)));
+    let (entry, options) = own.or_else(|| kind().map(|(entry, variant)| (entry, variant.options)))?;
+    let mut options: Value = serde_json::from_str(options).ok()?;
+    if let Some(value) = value {
+        options.as_object_mut()?.insert(entry.colon?.to_owned(), value.into());
+    }
+    Some((entry, options))
+}
+
+/// The words of what is compared where a user names nothing: what needs nothing to be installed, the baseline first.
+pub const PLAINEST: [&str; 2] = [native::ENTRY.name, container::ENTRY.name];
+
+/// The words that [`by_word`] knows, each once: platforms, and kinds of platforms that have several.
+pub fn words() -> Vec<String> {
+    let of = |entry: &'static Entry| {
+        let own = [entry.name.to_owned()].into_iter().filter(|_| !entry.variants.is_empty());
+        let kinds = entry.variants.iter().filter_map(Variant::word).map(move |kind| (entry, kind));
+        let given = entry.colon.map(|option| format!("{}:{}", entry.name, option.to_uppercase()));
+        own.chain(kinds.map(|(entry, kind)| format!("{}/{kind}", entry.name))).chain(given)
+    };
+    let short = |word: String| match word.split_once('/') {
+        // A kind needs its platform's name only where another platform has it first.
+        Some((name, kind)) if by_word(kind).is_some_and(|(entry, _)| entry.name == name) => kind.to_owned(),
+        _ => word,
+    };
+    all().iter().flat_map(of).map(short).collect()
+}
+
 /// Whether what the platform provides are machines on a network of their own, whatever its options
 /// ([`crate::Reach::Outside`]).
 pub fn is_outside(name: &str) -> bool {
@@ -168,6 +204,37 @@ mod tests {
             let needs = (entry.schema)()["required"].as_array().is_some_and(|needed| !needed.is_empty());
             assert_eq!(entry.variants.is_empty(), needs, "{}: a study is needed where options are", entry.name);
         }
+    }
+
+    #[test]
+    fn a_word_names_a_platform_a_kind_of_it_and_the_one_option_behind_a_colon() {
+        let found = |word| by_word(word).map(|(entry, options)| (entry.name, options));
+        assert_eq!(found("native"), Some(("native", json!({}))));
+        assert_eq!(found("runc"), Some(("oci", json!({"runtime": "runc"}))));
+        assert_eq!(found("runsc"), Some(("oci", json!({"runtime": "runsc"}))));
+        assert_eq!(found("containerd/runc"), Some(("containerd", json!({}))));
+        assert_eq!(found("kvm"), found("qemu/kvm"));
+        assert_eq!(found("docker:app:1"), Some(("docker", json!({"image": "app:1"}))));
+        assert_eq!(found("ssh:vm1"), Some(("ssh", json!({"host": "vm1"}))));
+        for wrong in ["", "dokcer", "native:x", "containerd/crun", "/runc", "data"] {
+            assert_eq!(found(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn every_word_that_is_offered_is_known_and_means_one_thing() {
+        let words = words();
+        let meant: Vec<_> =
+            words.iter().map(|word| by_word(word).map(|(entry, o)| (entry.name, o.to_string()))).collect();
+        assert!(meant.iter().all(Option::is_some), "{words:?} {meant:?}");
+        let mut once = words.clone();
+        once.sort_unstable();
+        once.dedup();
+        assert_eq!(once.len(), words.len(), "{words:?}");
+        assert!(
+            ["crun", "kvm", "docker:IMAGE", "ssh:HOST", "containerd/runc"].iter().all(|w| words.iter().any(|o| o == w)),
+            "{words:?}"
+        );
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub const fn verdict(verdict: Verdict) -> &'static str {
 }
 
 /// A verdict in a word or two, short enough for a narrow column.
-pub(crate) const fn verdict_short(verdict: Verdict) -> &'static str {
+pub const fn verdict_short(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::WithinFloor => "within floor",
         Verdict::NoDifferenceSeen => "none detected",

@@ -1,5 +1,6 @@
 //! What can be asked on the command line. The help texts here are the reference.
 
+mod exec;
 mod ksm;
 mod size;
 
@@ -8,6 +9,7 @@ use std::path::PathBuf;
 use clap::builder::FalseyValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub use exec::ExecArguments;
 pub use ksm::{KsmArguments, KsmCommand, Rule, TuneArguments};
 pub use size::SizeArguments;
 
@@ -47,6 +49,13 @@ pub enum Command {
     /// The run folder holds everything: `tare report` and `tare compare` need nothing else. Ctrl-C takes
     /// everything down and keeps the trials that were completed; --resume goes on with the rest.
     Run(RunArguments),
+    /// Run one command natively, in containers, sandboxes and machines, and compare: no study file.
+    ///
+    /// The arms run the command in turns, in guests of equal limits. What is compared is its wall time, or a figure out of what it
+    /// prints. The command runs once on each arm before anything counts: one that fails ends tare with its output, and how long it takes
+    /// decides how often it runs. The run folder is that of `tare run`; --save writes the study for it.
+    #[command(after_help = exec::EXAMPLES)]
+    Exec(ExecArguments),
     /// Show what a run would do: the trials in order, how long, how much memory and disk.
     ///
     /// Of more than 60 trials the first are listed; --json has all.

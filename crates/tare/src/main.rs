@@ -5,6 +5,7 @@ mod available;
 mod catalog;
 mod commands;
 mod exit;
+mod live;
 mod output;
 mod place;
 mod power;
@@ -86,5 +87,5 @@ fn log() -> Result<(), Failure> {
 
 /// Whether a command makes namespaces.
 const fn needs_lab(command: &Command) -> bool {
-    matches!(command, Command::Run(_) | Command::Calibrate(_) | Command::Doctor(_))
+    matches!(command, Command::Run(_) | Command::Exec(_) | Command::Calibrate(_) | Command::Doctor(_))
 }

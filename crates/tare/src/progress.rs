@@ -25,6 +25,8 @@ pub struct Progress {
     state: RefCell<State>,
     /// The run folder, whose report has all that guests said.
     out: PathBuf,
+    /// Lines below the bar, which say where the run is.
+    below: RefCell<Option<String>>,
 }
 
 #[derive(Default)]
@@ -83,7 +85,17 @@ impl Progress {
         let style = ProgressStyle::with_template(TEMPLATE).unwrap_or_else(|_| ProgressStyle::default_bar());
         bar.set_style(style.progress_chars("=> "));
         bar.enable_steady_tick(Duration::from_millis(250));
-        Self { bar, state: RefCell::default(), out: out.to_owned() }
+        Self { bar, state: RefCell::default(), out: out.to_owned(), below: RefCell::default() }
+    }
+
+    /// Whether there is a bar; without one, progress is in lines.
+    pub fn is_bar(&self) -> bool {
+        !self.bar.is_hidden()
+    }
+
+    /// From now on these lines are below the bar, which leaves to them where the run is.
+    pub fn put_below(&self, lines: &str) {
+        *self.below.borrow_mut() = Some(format!("\n{}", lines.trim_end()));
     }
 
     /// Takes the bar off the terminal.
@@ -113,8 +125,10 @@ impl Progress {
         let left = state.ends_at.map(|at| at.saturating_duration_since(Instant::now()));
         let left = left.map_or_else(String::new, |left| format!("{} {} left, ", state.about(), minutes(left)));
         let trying = state.trying.as_ref().map_or_else(String::new, |trying| format!(", {}", trying.words));
-        let text = format!("{left}{}{trying}: {phase}", state.label);
-        self.bar.set_message(output::shown(&text, false));
+        let below = self.below.borrow();
+        let place = if below.is_some() { String::new() } else { format!("{}{trying}: ", state.label) };
+        let text = format!("{left}{place}{phase}");
+        self.bar.set_message(output::shown(&text, false) + below.as_deref().unwrap_or_default());
     }
 }
 

@@ -62,6 +62,9 @@ pub struct Parameters {
     /// Working directory in the guest. Left out: that of the container image that the guest was made of, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
+    /// Runs of the command in each fresh guest before those that count, at most 1000. Nothing is taken from them, but one that fails ends the trial.
+    #[serde(default)]
+    pub warm_up: u32,
     /// The command is killed, and the trial failed, after this long.
     #[serde(default = "ten_minutes")]
     pub timeout: Span,
@@ -83,6 +86,8 @@ const WALL: &str = common::WALL_TIME;
 const RUNS: u32 = 5;
 /// Between two commands the guest ends what the first left and CPU time is read.
 const GAP: Span = Span::from_millis(10);
+/// Most unmeasured runs in a guest: each is waited for, and shown by nothing.
+const MOST_WARM_UP: u32 = 1000;
 /// Of each output stream of a command so much is kept, from its end.
 const OUTPUT_BYTES: u64 = 4 << 20;
 
@@ -97,6 +102,9 @@ fn checked(parameters: &Value) -> Result<Parameters, FieldError> {
     }
     if read.timeout == Span::ZERO {
         return Err(FieldError::new(&["timeout"], "0s leaves the command no time"));
+    }
+    if read.warm_up > MOST_WARM_UP {
+        return Err(FieldError::new(&["warm-up"], format!("{} is more than {MOST_WARM_UP}", read.warm_up)));
     }
     if read.metrics.contains_key(WALL) {
         return Err(
@@ -155,7 +163,11 @@ impl Workload for Exec {
         Traits { longest: Some(self.parameters.timeout), turns, ..Traits::of(*guest) }
     }
 
-    fn prepare(&self, _: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {
+    fn prepare(&self, site: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {
+        if self.parameters.warm_up > 0 {
+            let spec = self.spec(site)?;
+            (0..self.parameters.warm_up).try_for_each(|_| self.run(site, spec.clone()).map(drop))?;
+        }
         Ok(Box::new(Self { parameters: self.parameters.clone(), extractors: self.extractors.clone() }))
     }
 }
@@ -226,7 +238,9 @@ impl Exec {
                 return Err(WorkloadError::Command("the set ended before its turn came".to_owned()));
             }
             let ran = self.run(site, spec.clone()).map_err(|error| match error {
-                WorkloadError::Command(why) => WorkloadError::Command(format!("round {} of {of}: {why}", round + 1)),
+                WorkloadError::Command(why) if of > 1 => {
+                    WorkloadError::Command(format!("round {} of {of}: {why}", round + 1))
+                }
                 other => other,
             })?;
             baton.pass();
@@ -258,8 +272,9 @@ fn driven(parameters: &Parameters, ran: &[Ran], in_turns: bool) -> Driven {
     let runs = ran.len().max(1) as f64;
     let mut metrics: BTreeMap<String, f64> = BTreeMap::new();
     for (id, value) in ran.iter().flat_map(|ran| &ran.metrics) {
-        *metrics.entry(id.clone()).or_default() += value / runs;
+        *metrics.entry(id.clone()).or_default() += value;
     }
+    metrics.values_mut().for_each(|sum| *sum /= runs);
     let count = |ran: &Ran| {
         let ns = ran.window_ns.1.saturating_sub(ran.window_ns.0);
         TurnCount { operations: 1, bytes: 0, measured_ns: ns, response_ns: ns }

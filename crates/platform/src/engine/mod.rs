@@ -71,7 +71,7 @@ pub(crate) trait Kind: Send + Sync + 'static {
 
 /// The entry of an engine's platform.
 pub(crate) const fn entry<K: Kind>(summary: &'static str, start_estimate: Span) -> Entry {
-    Entry { reap: reap::<Held>, ..Entry::of::<Engine<K>>(K::NAME, summary, start_estimate) }
+    Entry { reap: reap::<Held>, colon: Some("image"), ..Entry::of::<Engine<K>>(K::NAME, summary, start_estimate) }
 }
 
 /// The options of an engine, whichever it is.

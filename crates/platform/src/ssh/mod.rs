@@ -44,6 +44,7 @@ const ATTEMPT_LIMIT: Duration = Duration::from_secs(20);
 pub(crate) const ENTRY: Entry = Entry {
     reap: crate::held::reap::<Held>,
     variants: &[],
+    colon: Some("host"),
     ..Entry::of::<Ssh>(
         NAME,
         "a guest or host that exists already, on any hypervisor, reached by ssh; your commands may start and stop it",

@@ -19,7 +19,15 @@ pub fn command(arguments: &CalibrateArguments) -> Result<Exit, Failure> {
     let asked = StudyArguments { scale: arguments.scale, ..StudyArguments::of(study.name) };
     let loaded = studies::changed(loaded, &asked)?;
     let out = arguments.out.clone().unwrap_or_else(|| place::default_folder(study.name));
-    let how = How { out: &out, resume: false, redact: true, alongside: arguments.alongside, asked: &asked };
+    let how = How {
+        out: &out,
+        resume: false,
+        redact: true,
+        alongside: arguments.alongside,
+        asked: &asked,
+        cancel: &run::stoppable()?,
+        live: false,
+    };
     let exit = run::execute(loaded, &how)?;
     if exit != Exit::Interrupted {
         let folder = RunFolder::open(&out).map_err(|error| Failure::new(error, Exit::Failure))?;

@@ -4,6 +4,7 @@ mod audit;
 mod calibrate;
 mod compare;
 mod doctor;
+mod exec;
 mod fields;
 mod image;
 mod import;
@@ -25,10 +26,11 @@ use crate::exit::{Exit, Failure};
 /// Does what was asked. `confined` is why no lab can be made here, if that is known already.
 pub fn run(command: Command, confined: Option<String>) -> Result<Exit, Failure> {
     match command {
-        Command::Run(_) | Command::Calibrate(_) if confined.is_some() => {
+        Command::Run(_) | Command::Exec(_) | Command::Calibrate(_) if confined.is_some() => {
             Err(Failure::new(confined.unwrap_or_default(), Exit::HostUnfit))
         }
         Command::Run(arguments) => run::command(&arguments),
+        Command::Exec(arguments) => exec::command(&arguments),
         Command::Plan(arguments) => plan::command(&arguments),
         Command::Doctor(arguments) => doctor::command(&arguments, confined),
         Command::Report(arguments) => report::command(&arguments),

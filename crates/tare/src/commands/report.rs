@@ -66,7 +66,11 @@ pub fn print_root_hash(findings: &Findings) -> Result<(), Failure> {
     output::print(&format!("root hash: {}", findings.run.root_hash))
 }
 
-fn rendered(findings: &Findings, format: Format) -> Result<String, Failure> {
+/// The findings in one form.
+///
+/// # Errors
+/// When they cannot be written so.
+pub fn rendered(findings: &Findings, format: Format) -> Result<String, Failure> {
     match format {
         Format::Html => tare_report::html(findings).map_err(|error| Failure::new(error, Exit::Failure)),
         Format::Markdown => Ok(tare_report::markdown(findings)),
@@ -95,7 +99,7 @@ pub fn write_all(run: &Path, findings: &Findings) -> Result<PathBuf, Failure> {
 
 /// Columns of the terminal.
 pub fn width() -> usize {
-    rustix::termios::tcgetwinsize(std::io::stdout()).map_or(100, |size| usize::from(size.ws_col)).clamp(60, 160)
+    rustix::termios::tcgetwinsize(std::io::stdout()).map_or(80, |size| usize::from(size.ws_col)).clamp(60, 160)
 }
 
 /// Whether standard output is a terminal that wants colour.

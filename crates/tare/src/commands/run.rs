@@ -11,6 +11,7 @@ use crate::args::{RunArguments, StudyArguments};
 use crate::commands::plan::{Goal, planned};
 use crate::commands::report;
 use crate::exit::{Exit, Failure};
+use crate::live::Live;
 use crate::progress::Progress;
 use crate::{output, place, said, studies};
 
@@ -24,11 +25,14 @@ pub fn command(arguments: &RunArguments) -> Result<Exit, Failure> {
         redact: !arguments.no_redact,
         alongside: arguments.alongside,
         asked: &arguments.study,
+        cancel: &stoppable()?,
+        live: false,
     };
     execute(loaded, &how)
 }
 
 /// How a study is run.
+#[derive(Clone, Copy)]
 pub struct How<'a> {
     /// Run folder.
     pub out: &'a Path,
@@ -40,13 +44,38 @@ pub struct How<'a> {
     pub alongside: bool,
     /// What the user asked for beside the study.
     pub asked: &'a StudyArguments,
+    /// The wish to stop.
+    pub cancel: &'a Cancel,
+    /// Whether the figures so far are shown while it goes on.
+    pub live: bool,
+}
+
+/// A wish to stop that Ctrl-C expresses.
+///
+/// # Errors
+/// When signals cannot be caught.
+pub fn stoppable() -> Result<Cancel, Failure> {
+    let cancel = Cancel::new();
+    cancel.on_signals().map_err(|error| Failure::new(format!("signals cannot be caught: {error}"), Exit::Failure))?;
+    Ok(cancel)
 }
 
 /// Runs a study that is loaded, and ends with findings and report.
 ///
 /// # Errors
 /// When the run cannot begin or go on; what was acknowledged is in the run folder.
-pub fn execute(mut loaded: LoadedStudy, how: &How<'_>) -> Result<Exit, Failure> {
+pub fn execute(loaded: LoadedStudy, how: &How<'_>) -> Result<Exit, Failure> {
+    let progress = Progress::new(&absolute(how.out));
+    let ended = if how.live { perform(loaded, how, &Live::new(&progress)) } else { perform(loaded, how, &progress) };
+    progress.finish();
+    conclude(how.out, &ended?)
+}
+
+/// Runs a study that is loaded; nothing is analysed.
+///
+/// # Errors
+/// As [`execute`].
+pub fn perform(mut loaded: LoadedStudy, how: &How<'_>, observer: &dyn Observer) -> Result<RunEnd, Failure> {
     if !how.resume {
         can_be_made(how.out)?;
     }
@@ -58,17 +87,14 @@ pub fn execute(mut loaded: LoadedStudy, how: &How<'_>) -> Result<Exit, Failure> 
     let redactor = tare_controller::redactor(&loaded.study, how.redact);
     let source = tare_study::redacted(&loaded.source, &redactor);
     output::keep_out(tare_controller::redactor(&loaded.study, false));
-    let progress = Progress::new(&absolute(how.out));
     for note in [runs(&loaded.study), tare_lab::ends_with_session()].iter().flatten() {
-        progress.note(note);
+        observer.note(note);
     }
     let goal = if how.resume { Goal::Resume } else { Goal::Run };
     let mut plan = planned(loaded, how.out, how.asked, goal)?;
     // Only here the arms are known that are left out, and what their reasons must not hold.
     let shown = redactor.plan(&plan);
     (plan.deviations, plan.left_out) = (shown.deviations, shown.left_out);
-    let cancel = Cancel::new();
-    cancel.on_signals().map_err(|error| Failure::new(format!("signals cannot be caught: {error}"), Exit::Failure))?;
     let options = RunOptions {
         plan: &plan,
         source: &source,
@@ -82,13 +108,10 @@ pub fn execute(mut loaded: LoadedStudy, how: &How<'_>) -> Result<Exit, Failure> 
         alongside: how.alongside,
         registry: &Shipped,
         rule: tare_analysis::judge,
-        observer: &progress,
-        cancel: &cancel,
+        observer,
+        cancel: how.cancel,
     };
-    let ended = tare_controller::run(&options);
-    progress.finish();
-    let end = ended.map_err(|error| failure(&error, &loaded.study.name))?;
-    conclude(how.out, &end)
+    tare_controller::run(&options).map_err(|error| failure(&error, &loaded.study.name))
 }
 
 /// The seed of a run whose study names none: drawn, or the one that the run began with. It is short, for people will write it down. The run
@@ -106,7 +129,10 @@ pub fn runs(study: &Study) -> Option<String> {
 
 /// Looks whether a run folder can be made here, before anything is planned or asked of the host. What is in a folder that is there the run
 /// looks at itself.
-fn can_be_made(out: &Path) -> Result<(), Failure> {
+///
+/// # Errors
+/// When it cannot be made.
+pub fn can_be_made(out: &Path) -> Result<(), Failure> {
     let path = absolute(out);
     let Some(there) = path.ancestors().find(|folder| folder.exists()) else { return Ok(()) };
     let refused = |why: String| {
