@@ -5,6 +5,7 @@
 
 mod account;
 mod across;
+mod answer;
 mod audit;
 mod capacity;
 mod case;
@@ -52,6 +53,7 @@ mod tests;
 pub mod threshold;
 mod turns;
 mod unsafety;
+mod why;
 mod words;
 
 pub use findings::findings;

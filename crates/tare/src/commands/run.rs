@@ -11,6 +11,7 @@ use crate::args::{RunArguments, StudyArguments};
 use crate::commands::plan::{Goal, planned};
 use crate::commands::report;
 use crate::exit::{Exit, Failure};
+use crate::glance::Glance;
 use crate::live::Live;
 use crate::progress::Progress;
 use crate::{output, place, said, studies};
@@ -87,6 +88,7 @@ pub fn perform(mut loaded: LoadedStudy, how: &How<'_>, observer: &dyn Observer) 
     let redactor = tare_controller::redactor(&loaded.study, how.redact);
     let source = tare_study::redacted(&loaded.source, &redactor);
     output::keep_out(tare_controller::redactor(&loaded.study, false));
+    let glance = Glance::begin();
     for note in [runs(&loaded.study), tare_lab::ends_with_session()].iter().flatten() {
         observer.note(note);
     }
@@ -95,6 +97,9 @@ pub fn perform(mut loaded: LoadedStudy, how: &How<'_>, observer: &dyn Observer) 
     // Only here the arms are known that are left out, and what their reasons must not hold.
     let shown = redactor.plan(&plan);
     (plan.deviations, plan.left_out) = (shown.deviations, shown.left_out);
+    if let Some(note) = glance.note() {
+        observer.note(&note);
+    }
     let options = RunOptions {
         plan: &plan,
         source: &source,
