@@ -30,6 +30,7 @@ pub(crate) fn render(template: &str, values: Value) -> Result<String, ReportErro
         ("report.html", include_str!("../templates/report.html")),
         ("parts.html", include_str!("../templates/parts.html")),
         ("case.html", include_str!("../templates/case.html")),
+        ("more.html", include_str!("../templates/more.html")),
         ("instances.html", include_str!("../templates/instances.html")),
         ("comparison.html", include_str!("../templates/comparison.html")),
     ] {

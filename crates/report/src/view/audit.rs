@@ -19,6 +19,8 @@ pub(crate) struct AuditView {
     pub(crate) broken: Vec<EntryView>,
     /// What holds with a reservation or is unknown: entries of one kind together.
     pub(crate) uncertain: Vec<EntryView>,
+    /// How many of these are shown, the reservations among them; nobody can act on what is unknown.
+    pub(crate) reservations: usize,
     /// The summary of `uncertain` where it has so many entries that it is folded; else empty.
     pub(crate) folded: String,
     /// What holds, in short.
@@ -58,6 +60,7 @@ impl AuditView {
             .flat_map(|outcome| alike(entries, *outcome))
             .map(|own| EntryView::new(&own, findings, arms))
             .collect();
+        let reservations = alike(entries, AuditOutcome::Reservation).len();
         let soft: Vec<AuditEntry> = entries
             .iter()
             .filter(|entry| matches!(entry.outcome, AuditOutcome::Reservation | AuditOutcome::Unknown))
@@ -66,6 +69,7 @@ impl AuditView {
         Some(Self {
             summary: summary(entries),
             broken: broken.map(|entry| EntryView::new(&[entry], findings, arms)).collect(),
+            reservations,
             folded: if uncertain.len() > OPEN_MAX { words::sentence_case(&counted(&soft)) } else { String::new() },
             uncertain,
             holds: holds(entries, findings, arms),

@@ -13,12 +13,14 @@ pub(crate) mod fold;
 pub(crate) mod glance;
 pub(crate) mod limits;
 mod measures;
+mod method;
 pub(crate) mod parts;
 pub(crate) mod published;
 mod requests;
 mod resources;
 mod score;
 pub(crate) mod section;
+pub(crate) mod setting;
 pub(crate) mod sizing;
 pub(crate) mod steps;
 pub(crate) mod table;
@@ -51,6 +53,8 @@ pub(crate) struct Report {
     pub(crate) published: Option<PublishedView>,
     /// What must be read before any figure.
     pub(crate) warnings: Vec<String>,
+    /// The same, each with its first sentence apart.
+    pub(crate) cautions: Vec<Caution>,
     pub(crate) study: String,
     pub(crate) question: String,
     pub(crate) run_id: String,
@@ -79,12 +83,18 @@ pub(crate) struct Report {
     pub(crate) score: Option<ScoreView>,
     /// What was looked at before any verdict.
     pub(crate) audit: Option<AuditView>,
+    /// What was flagged in trials, a line a kind.
+    pub(crate) flags: Vec<String>,
+    /// Whether there is anything that qualifies the answer.
+    pub(crate) reservations: bool,
     /// Capacities, and response times at equal load, of all cases.
     pub(crate) serving: Vec<FigureView>,
     pub(crate) overview: Option<Figure>,
     pub(crate) overview_caption: String,
     /// Whether the overview is long, and so is opened by who wants it.
     pub(crate) overview_folded: bool,
+    /// What the figures of the cases have in common.
+    pub(crate) legend: &'static str,
     pub(crate) cases: Vec<CaseView>,
     /// The heads of cases that are folded away, because a section above sums them up; `None` where each stands for itself.
     pub(crate) folded: Option<Folded>,
@@ -102,9 +112,27 @@ pub(crate) struct Report {
     /// What the platforms say about themselves, arm by arm.
     pub(crate) platforms: Vec<Table>,
     pub(crate) method: Vec<String>,
+    /// The method in a few lines.
+    pub(crate) brief: Vec<String>,
+    /// What is folded away, in a sentence: print does not show it.
+    pub(crate) holds: String,
     pub(crate) disclosure: Disclosure,
     /// How a reader finds out that a copy of the run folder is this run.
     pub(crate) checking: String,
+}
+
+/// A warning: what it says, and what follows from it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Caution {
+    pub(crate) first: String,
+    pub(crate) rest: String,
+}
+
+impl Caution {
+    fn new(warning: &str) -> Self {
+        let (first, rest) = warning.split_once(". ").map_or((warning, ""), |(first, rest)| (first, rest));
+        Self { first: words::ended(first), rest: rest.to_owned() }
+    }
 }
 
 /// One sentence of the answer.
@@ -123,10 +151,12 @@ impl Report {
     pub(crate) fn new(findings: &Findings) -> Self {
         let study = &findings.plan.study;
         let arms = Arms::of(findings);
+        let (audit, flags) = (AuditView::new(findings, &arms), trust::flags(findings));
         let cases = findings.cases.iter().enumerate().map(|(i, case)| CaseView::new(i, case, findings, &arms));
         Self {
             published: PublishedView::new(findings),
             warnings: findings.warnings.clone(),
+            cautions: findings.warnings.iter().map(|warning| Caution::new(warning)).collect(),
             study: study.name.clone(),
             question: study.question.clone(),
             run_id: findings.run.id.clone(),
@@ -143,7 +173,9 @@ impl Report {
             grounds: trust::grounds(findings, &arms),
             glance: Glance::new(findings, &arms),
             score: ScoreView::new(findings, &arms),
-            audit: AuditView::new(findings, &arms),
+            reservations: !flags.is_empty() || audit.as_ref().is_some_and(|audit| !audit.uncertain.is_empty()),
+            audit,
+            flags,
             serving: [capacity::overview(findings, &arms), capacity::latencies(findings, &arms)]
                 .into_iter()
                 .flatten()
@@ -151,6 +183,7 @@ impl Report {
             overview: overview(findings, &arms),
             overview_caption: overview_caption(findings),
             overview_folded: fold::Folded::new(findings).is_some(),
+            legend: legend(findings),
             cases: cases.collect(),
             folded: Folded::new(findings),
             limits: LimitsView::new(findings, &arms),
@@ -164,10 +197,35 @@ impl Report {
             unchecked: findings.unchecked.clone(),
             platforms: disclosure::sections(findings, |title| title == "Platforms"),
             method: findings.method.clone(),
+            brief: method::brief(findings, &arms),
+            holds: holds(findings),
             disclosure: Disclosure::new(findings, &arms),
             checking: checking(&findings.run.root_hash),
         }
     }
+}
+
+/// What the marks in the figures of the cases are.
+fn legend(findings: &Findings) -> &'static str {
+    if findings.plan.study.published.is_some() {
+        "In the figures below a mark is the published figure."
+    } else {
+        "Large mark: the estimate over the blocks, with its interval as a line, which runs beyond the axis where it has no bound. Small dots: \
+         every completed trial."
+    }
+}
+
+/// What the folds hold, for a reader on paper.
+fn holds(findings: &Findings) -> String {
+    let of_cases = "Every metric of each case, with its comparison, distribution, CPU time and course";
+    let more = if findings.plan.study.published.is_some() {
+        "deviations, disclosure and raw numbers"
+    } else {
+        "parity, deviations, the trials that failed or carry a flag, the method in full, disclosure and raw numbers"
+    };
+    format!(
+        "{of_cases}; {more}. All of it is folded here and left out of print: open the file in a browser, and what you unfold prints as well."
+    )
 }
 
 fn checking(root_hash: &str) -> String {
