@@ -52,7 +52,7 @@ fn metric(plan: &Plan, trials: &[TrialRecord], spec: &MetricSpec) -> MetricFindi
             planned: study.blocks,
             by_width: study.precision.is_some(),
             replica,
-            margin: None,
+            margin: study.margin.filter(|_| common::OF_THE_GUEST.contains(&spec.id.as_str())),
             driver_limited: DriverLimited::default(),
             role: role(&study.baseline, arm, trials.iter()),
         };

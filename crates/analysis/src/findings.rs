@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use tare_model::findings::{
-    Answer, ArmParity, CaseFindings, Comparison, FINDINGS_SCHEMA, Findings, FlaggedTrial, MetricFindings, NotCompleted,
+    ArmParity, CaseFindings, Comparison, FINDINGS_SCHEMA, Findings, FlaggedTrial, MetricFindings, NotCompleted,
     RunSummary, Standing, Verdict,
 };
+use tare_model::metric::common;
 use tare_model::plan::Plan;
 use tare_model::trial::{Outcome, TrialRecord};
 
@@ -15,7 +16,9 @@ use crate::distribution::completed;
 use crate::grouped::Figures;
 use crate::run::Run;
 use crate::unsafety::Unsafe;
-use crate::{across, audit, consolidation, density, estimate, flags, marked, method, score, series, sizing, turns};
+use crate::{
+    across, answer, audit, consolidation, density, estimate, flags, marked, method, score, series, sizing, turns,
+};
 
 /// Makes the findings: the same input gives the same output, whatever the order of trials.
 pub fn findings(run: &Run<'_>) -> Findings {
@@ -23,20 +26,19 @@ pub fn findings(run: &Run<'_>) -> Findings {
     let run = &Run { plan: &plan, ..*run };
     let trials: Vec<CaseTrials<'_>> = run.plan.study.cases.iter().map(|case| CaseTrials::of(run, case)).collect();
     let mut metrics: Vec<Vec<MetricFindings>> = trials.iter().map(CaseTrials::metrics).collect();
-    settle(run.plan, &mut metrics);
+    let mut across = across::of_run(run.plan, run.trials);
+    let compared = settle(run.plan, &mut metrics, &mut across);
     let mut cases: Vec<CaseFindings> =
         trials.iter().zip(metrics).map(|(case, metrics)| case.findings(metrics)).collect();
     let unsafety = Unsafe::of(run.trials);
     cases.iter_mut().for_each(|case| unsafety.qualify(run.plan, case));
     let audit = audit::entries(run.plan, run.trials);
     cases.iter_mut().for_each(|case| audit::qualify(run.plan, &audit, case));
-    let answer = answer(run.plan, &cases);
     let figures = Figures { plan: run.plan, cases: &cases };
     let (consolidation, sizing) = (consolidation::of_run(&figures, run.trials), sizing::of_run(&figures));
     Findings {
         schema: FINDINGS_SCHEMA,
         run: summary(run),
-        across: across::of_run(run.plan, run.trials),
         warnings: alarm(run.plan, &cases)
             .into_iter()
             .chain(density::warning(run.plan))
@@ -49,8 +51,9 @@ pub fn findings(run: &Run<'_>) -> Findings {
         parity: parity(run),
         environment: run.environment.clone(),
         plan: run.plan.clone(),
-        method: method::paragraphs(run.plan, answer.len(), &cases, (&consolidation, &sizing)),
-        answer,
+        method: method::paragraphs(run.plan, compared, &cases, (&consolidation, &sizing)),
+        answer: answer::of_run(run.plan, &cases, &across),
+        across,
         score: score::of_run(run.plan, &cases),
         cases,
         audit,
@@ -80,56 +83,26 @@ fn alarm(plan: &Plan, cases: &[CaseFindings]) -> Option<String> {
     })
 }
 
-/// Settles the comparisons that answer the study: those of each case's primary metric, but the replica's and those that must not be made.
-fn settle(plan: &Plan, cases: &mut [Vec<MetricFindings>]) {
+/// Settles the comparisons that answer the study: those of each case's primary metric and of what the guest itself weighs, but the replica's
+/// and those that must not be made. Returns how many they are.
+fn settle(plan: &Plan, cases: &mut [Vec<MetricFindings>], across: &mut [MetricFindings]) -> usize {
     let label = |id: &str| plan.study.arms.iter().find(|arm| arm.id == id).map_or("", |arm| arm.label.as_str());
+    let of_cases = cases.iter_mut().flatten().filter(|metric| metric.spec.primary);
+    let of_guests = across.iter_mut().filter(|metric| common::OF_THE_GUEST.contains(&metric.spec.id.as_str()));
     let mut primary = Vec::new();
-    for MetricFindings { spec, comparisons, .. } in cases.iter_mut().flatten().filter(|metric| metric.spec.primary) {
+    for MetricFindings { spec, comparisons, .. } in of_cases.chain(of_guests) {
         for comparison in comparisons.iter_mut().filter(|own| is_asked(own)) {
             let (arm, baseline) = (label(&comparison.arm), label(&comparison.baseline));
             primary.push((comparison, Subject { spec, arm, baseline }));
         }
     }
+    let number = primary.len();
     comparison::settle_primary(primary);
+    number
 }
 
 fn is_asked(comparison: &Comparison) -> bool {
     comparison.standing == Standing::Lead && comparison.verdict != Verdict::NotComparable
-}
-
-/// A sentence a case and arm about the primary metric: differences first, the largest of them foremost, then what was not
-/// seen, then what cannot be said.
-fn answer(plan: &Plan, cases: &[CaseFindings]) -> Vec<Answer> {
-    let study = &plan.study;
-    let mut ranked = Vec::new();
-    for case in cases {
-        let primary = case.metrics.iter().find(|metric| metric.spec.primary);
-        for arm in study.arms.iter().filter(|arm| arm.id != study.baseline && arm.replica_of.is_none()) {
-            let found =
-                primary.and_then(|metric| metric.comparisons.iter().find(|comparison| comparison.arm == arm.id));
-            let (verdict, size, sentence) = match found {
-                Some(c) => (c.verdict, c.ratio.value.ln().abs(), c.sentence.clone()),
-                None => {
-                    let none = format!("{}: cannot say: no trial of this case was run", arm.label);
-                    (Verdict::CannotSay, 0.0, none)
-                }
-            };
-            let rank = match verdict {
-                Verdict::Better | Verdict::Worse => 0,
-                Verdict::Lead | Verdict::WithinFloor => 1,
-                Verdict::Equivalent => 2,
-                Verdict::NoDifferenceSeen | Verdict::NoiseFloor => 3,
-                Verdict::TooNoisy => 4,
-                Verdict::CannotSay => 5,
-                Verdict::NotComparable => 6,
-            };
-            // Only differences have a size worth an order; the rest stays in the order of the study.
-            let size = if rank <= 1 { size } else { 0.0 };
-            ranked.push((rank, size, Answer { case: case.id.clone(), arm: arm.id.clone(), sentence, verdict }));
-        }
-    }
-    ranked.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
-    ranked.into_iter().map(|(_, _, answer)| answer).collect()
 }
 
 fn summary(run: &Run<'_>) -> RunSummary {

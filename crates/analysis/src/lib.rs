@@ -5,6 +5,7 @@
 
 mod account;
 mod across;
+mod answer;
 mod audit;
 mod capacity;
 mod case;

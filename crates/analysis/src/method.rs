@@ -49,7 +49,7 @@ fn of_verdicts(study: &Study, comparisons: usize) -> String {
         )
     });
     format!(
-        "The {comparisons} primary comparisons answer the study: each arm in the primary metric of each case. Their p-values are corrected for \
+        "The {comparisons} primary comparisons answer the study: each arm in the primary metric of each case, in guest start time and in the memory of an idle guest. Their p-values are corrected for \
          their number by Holm's method, so that of 100 studies of equal arms at most 5 claim any difference. A difference in another metric, \
          or one that the correction leaves unproven, is a lead. Intervals are not corrected: each is of 95 % by itself.{margin}"
     )

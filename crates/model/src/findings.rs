@@ -16,6 +16,7 @@ use crate::precision::CaseBlocks;
 use crate::sample::CpuAccount;
 use crate::trial::Flag;
 
+mod answer;
 mod consolidation;
 mod distribution;
 mod runs;
@@ -26,6 +27,7 @@ mod threshold;
 mod turns;
 mod verdict;
 
+pub use answer::{Answer, verdict_id};
 pub use consolidation::{
     ArmConsolidation, CaseInstances, ConsolidationFindings, InstanceFindings, InstancePoint, InstanceSeries, LoadPoint,
     LoadSeries,
@@ -51,7 +53,8 @@ pub struct Findings {
     pub schema: u32,
     /// The run.
     pub run: RunSummary,
-    /// The answer, one sentence a comparison of a primary metric, the most important first.
+    /// The answer, one entry a finding: effects first, the largest of them foremost, then what is equivalent, then what was not
+    /// detected, then what cannot be said.
     pub answer: Vec<Answer>,
     /// One entry a case, in the order of the study.
     pub cases: Vec<CaseFindings>,
@@ -110,19 +113,6 @@ pub struct RunSummary {
     pub wall_s: f64,
     /// Of which load, seconds.
     pub load_s: f64,
-}
-
-/// A sentence of the answer, bound to the comparison it follows from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Answer {
-    /// Case id.
-    pub case: String,
-    /// Arm id.
-    pub arm: String,
-    /// The sentence.
-    pub sentence: String,
-    /// The verdict behind it.
-    pub verdict: Verdict,
 }
 
 /// What was found in one case.

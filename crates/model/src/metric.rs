@@ -90,6 +90,8 @@ pub mod common {
     /// Bytes of the host's memory that a guest takes when it has answered and nothing was asked of it yet: anonymous,
     /// shared and kernel memory of its control group, page cache left out. Absent without a control group.
     pub const IDLE_MEMORY: &str = "idle_memory_bytes";
+    /// What a guest itself weighs, whatever it is asked to do: the metrics over all cases that answer a study together with the primary ones.
+    pub const OF_THE_GUEST: [&str; 2] = [START_TIME, IDLE_MEMORY];
     /// CPU seconds of the whole SUT an operation (or a byte), host's kernel threads included.
     pub const SERVICE_DEMAND: &str = "service_demand_cpu_s";
     /// Share of the CPUs of all measured guests (0 to 1) that their control groups used in the measured window, as the host counts it:

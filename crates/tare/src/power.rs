@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use tare_analysis::Rule;
+use tare_model::metric::common;
 use tare_model::plan::Plan;
 use tare_model::study::Study;
 use tare_model::written;
@@ -57,7 +58,8 @@ impl Noise {
 pub fn words(plan: &Plan, noise: &Noise) -> Vec<String> {
     let study = &plan.study;
     let compared = study.arms.iter().filter(|arm| arm.id != study.baseline && arm.replica_of.is_none()).count();
-    let comparisons = u32::try_from(compared * study.cases.len()).unwrap_or(u32::MAX);
+    // Each arm in the primary metric of each case, and in what the guest itself weighs.
+    let comparisons = u32::try_from(compared * (study.cases.len() + common::OF_THE_GUEST.len())).unwrap_or(u32::MAX);
     if comparisons == 0 {
         return Vec::new();
     }
@@ -134,7 +136,7 @@ mod tests {
     #[test]
     fn a_plan_says_what_it_detects_and_how_many_blocks_it_takes() {
         let said = words(&study(12, Some(0.02)), &Noise::Of(0.02)).join("\n");
-        assert!(said.contains("What 12 blocks detect, with 1 primary comparisons where the ratio"), "{said}");
+        assert!(said.contains("What 12 blocks detect, with 3 primary comparisons where the ratio"), "{said}");
         assert!(said.contains("a difference of 2 % (its margin) in 8"), "{said}");
         let noisy = words(&study(12, None), &Noise::Of(0.2)).join("\n");
         assert!(noisy.contains("a difference of 5 % in ") && noisy.contains("; it takes "), "{noisy}");
@@ -148,7 +150,7 @@ mod tests {
         let case = plan.study.cases[0].clone();
         plan.study.cases = vec![case; 6];
         let said = words(&plan, &Noise::Of(0.02)).join("\n");
-        assert!(said.contains("cannot confirm one among 6 comparisons; it takes 8"), "{said}");
+        assert!(said.contains("cannot confirm one among 8 comparisons; it takes 9"), "{said}");
     }
 
     #[test]

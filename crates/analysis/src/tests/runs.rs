@@ -1,7 +1,7 @@
 //! From made-up runs to findings.
 
-use tare_model::findings::Verdict;
-use tare_model::metric::{Better, MetricSpec, Unit};
+use tare_model::findings::{Comparison, Standing, Verdict};
+use tare_model::metric::{Better, MetricSpec, Unit, common};
 use tare_model::trial::{Flag, Outcome, Phase, TrialRecord};
 use tare_record::{RunFolder, testing};
 
@@ -18,7 +18,14 @@ fn whole(blocks: u32) -> (tare_model::plan::Plan, Vec<TrialRecord>) {
 fn a_slower_arm_is_found_and_said_and_the_floor_is_measured() {
     let (plan, trials) = whole(6);
     let found = of(&plan, &trials);
-    assert_eq!(found.answer.len(), 1, "one comparison: the replica is not an answer");
+    let ids: Vec<&str> = found.answer.iter().map(|own| own.id.as_str()).collect();
+    let expected = ["idle/container/response_time_p50_s", "idle/container/service_demand_cpu_s"];
+    assert_eq!(ids, expected, "the replica is not an answer, and other metrics are none");
+    assert_eq!(
+        found.answer[1].verdict,
+        Verdict::Lead,
+        "the CPU time of an operation does not answer, but its effect is clear"
+    );
     let answer = &found.answer[0];
     assert_eq!((answer.arm.as_str(), answer.verdict), ("container", Verdict::Worse));
     assert!(answer.sentence.starts_with("container: response time, median "), "{}", answer.sentence);
@@ -33,6 +40,36 @@ fn a_slower_arm_is_found_and_said_and_the_floor_is_measured() {
     assert!(found.deviations.is_empty() && found.flagged.is_empty() && found.not_completed.is_empty());
     assert_eq!(found.run.completed, 18);
     assert!(found.method.iter().any(|p| p.contains("noise floor is what the baseline shows against itself")));
+}
+
+#[test]
+fn what_the_guest_weighs_answers_with_the_primary_metrics_and_the_largest_effect_comes_first() {
+    let (mut plan, mut trials) = whole(12);
+    plan.study.margin = Some(0.05);
+    let own = [(common::START_TIME, 1.0), (common::IDLE_MEMORY, 3.0), (common::START_KERNEL, 3.0)];
+    for record in &mut trials {
+        let odd = 1.0 + 1e-3 * f64::from(record.planned.index % 7);
+        for (id, factor) in own {
+            let factor = if record.planned.arm == "container" { factor } else { 1.0 };
+            record.metrics.push(MetricSpec::new(id, id, Unit::Seconds, Better::Lower));
+            let Outcome::Completed(measured) = &mut record.outcome else { panic!("it completed") };
+            measured.metrics.insert(id.to_owned(), factor * odd);
+        }
+    }
+    let found = of(&plan, &trials);
+    let said: Vec<(&str, Option<&str>, Verdict)> =
+        found.answer.iter().map(|own| (own.metric.as_str(), own.case.as_deref(), own.verdict)).collect();
+    let expected = [
+        (common::IDLE_MEMORY, None, Verdict::Worse),
+        ("response_time_p50_s", Some("idle"), Verdict::Worse),
+        (common::SERVICE_DEMAND, Some("idle"), Verdict::Lead),
+        (common::START_TIME, None, Verdict::Equivalent),
+    ];
+    assert_eq!(said, expected, "the parts of a start stay leads");
+    let of_three = |own: &Comparison| matches!(own.standing, Standing::Primary { of: 3, .. });
+    let primary = [&found.across[0], &found.across[2], &found.cases[0].metrics[0]];
+    assert!(primary.iter().all(|metric| metric.comparisons.iter().any(of_three)), "{:?}", found.across);
+    assert!(found.method.iter().any(|own| own.contains("The 3 primary comparisons")), "{:?}", found.method);
 }
 
 #[test]

@@ -241,6 +241,9 @@ pub(crate) fn primary(case: &CaseFindings) -> Option<&MetricFindings> {
     case.metrics.iter().find(|metric| metric.spec.primary).or_else(|| case.metrics.first())
 }
 
+/// What is the guest's own, in place of a case.
+const ALL_CASES: &str = "all cases";
+
 /// Name of a case for people.
 pub(crate) fn case_label(findings: &Findings, id: &str) -> String {
     let found = findings.cases.iter().find(|case| case.id == id).map(|case| &case.label);
@@ -260,11 +263,12 @@ fn several(arms: &Arms) -> bool {
 
 fn answer_view(answer: &Answer, findings: &Findings, arms: &Arms) -> AnswerView {
     let baseline = arms.label(&findings.plan.study.baseline);
-    let position = findings.cases.iter().position(|case| case.id == answer.case);
+    let case = answer.case.as_deref();
+    let position = case.and_then(|id| findings.cases.iter().position(|case| case.id == id));
     AnswerView {
         verdict: words::verdict(answer.verdict),
         class: words::verdict_class(answer.verdict),
-        case: case_label(findings, &answer.case),
+        case: case.map_or_else(|| ALL_CASES.to_owned(), |id| case_label(findings, id)),
         arms: format!("{} against {baseline}", arms.label(&answer.arm)),
         sentence: answer.sentence.clone(),
         anchor: position.map_or_else(|| "cases".to_owned(), |i| format!("case-{}", i + 1)),
