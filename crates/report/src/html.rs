@@ -17,7 +17,8 @@ const STYLE: &str = include_str!("../templates/style.css");
 /// # Errors
 /// When a template does not render, which would be a defect of this crate.
 pub fn html(findings: &Findings) -> Result<String, ReportError> {
-    let report = Report::new(findings);
+    let mut report = Report::new(findings);
+    report.say_once();
     let files: Vec<File> = csv(findings).into_iter().filter(|(name, _)| name != SAMPLES).map(File::new).collect();
     render("report.html", context! { report => Value::from(Serde(&report)), files => Value::from(Serde(&files)) })
 }

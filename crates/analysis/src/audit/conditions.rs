@@ -166,17 +166,19 @@ fn limited(run: &Run<'_>) -> Vec<AuditEntry> {
         let of = |own: &Case| seen.iter().filter(|(case, ..)| case.id == own.id).count();
         // The first of those with most: later ones must have more.
         let most = run.study.cases.iter().rev().max_by_key(|case| of(case));
-        let (case, place) = match most.map(|most| (most, of(most))) {
-            Some((most, n)) if n == seen.len() => (most.id.as_str(), String::new()),
-            Some((most, n)) => ("", format!(", most in {} ({n})", most.label)),
-            None => ("", String::new()),
+        let place = match most.map(|most| (most, of(most))).filter(|_| run.study.cases.len() > 1) {
+            Some((most, n)) if n == seen.len() => format!(", all in {}", most.label),
+            Some((most, n)) => format!(", most in {} ({n})", most.label),
+            None => String::new(),
         };
         let arms: Vec<&str> = run.study.arms.iter().map(|arm| arm.id.as_str()).collect();
         let arms: Vec<&str> = arms.into_iter().filter(|id| seen.iter().any(|(_, arm, _)| arm.id == *id)).collect();
         let first = seen.first().map_or("", |(.., detail)| detail.trim_end_matches('.'));
         let detail = format!("{kind} in {} of {all} trials{place}, such as: {first}", seen.len());
-        with(entry(AuditCheck::Instrument, AuditOutcome::Reservation, case, &arms, detail), INSTRUMENT)
+        with(entry(AuditCheck::Instrument, AuditOutcome::Reservation, "", &arms, detail), INSTRUMENT)
     };
+    let mut kinds: Vec<_> = kinds.into_iter().collect();
+    kinds.sort_by_key(|(_, seen)| std::cmp::Reverse(seen.len()));
     kinds.into_iter().map(reserve).collect()
 }
 

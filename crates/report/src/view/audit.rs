@@ -60,6 +60,7 @@ impl AuditView {
             .flat_map(|outcome| alike(entries, *outcome))
             .map(|own| EntryView::new(&own, findings, arms))
             .collect();
+        let uncertain = once(uncertain);
         let reservations = alike(entries, AuditOutcome::Reservation).len();
         let soft: Vec<AuditEntry> = entries
             .iter()
@@ -77,11 +78,22 @@ impl AuditView {
     }
 }
 
+/// The entries with each consequence at the first that has it.
+fn once(mut entries: Vec<EntryView>) -> Vec<EntryView> {
+    let mut said = std::collections::BTreeSet::new();
+    for entry in &mut entries {
+        if !said.insert(entry.consequence.clone()) {
+            entry.consequence.clear();
+        }
+    }
+    entries
+}
+
 /// The entries of an outcome, those together that are of one check and have one consequence, in the order of the first of each.
 /// What is about the whole run stands by itself.
 pub(crate) fn alike(entries: &[AuditEntry], outcome: AuditOutcome) -> Vec<Vec<&AuditEntry>> {
     let mut groups: Vec<Vec<&AuditEntry>> = Vec::new();
-    let placed = |entry: &AuditEntry| !entry.case.is_empty() || !entry.arms.is_empty();
+    let placed = |entry: &AuditEntry| !entry.case.is_empty();
     for entry in entries.iter().filter(|entry| entry.outcome == outcome) {
         let same = |own: &&mut Vec<&AuditEntry>| {
             let first = own[0];
@@ -172,7 +184,14 @@ fn about_all(entries: &[&AuditEntry], findings: &Findings, arms: &Arms) -> Strin
             }
         }
     }
-    let labels = |own: &[&str]| own.iter().map(|arm| arms.label(arm)).collect::<Vec<_>>().join(", ");
+    let everywhere = cases.iter().all(|(case, _)| case.is_empty());
+    let labels = |own: &[&str]| {
+        if everywhere && arms.iter().all(|arm| own.contains(&arm.id.as_str())) {
+            String::new()
+        } else {
+            own.iter().map(|arm| arms.label(arm)).collect::<Vec<_>>().join(", ")
+        }
+    };
     let case = |id: &str| if id.is_empty() { String::new() } else { case_label(findings, id) };
     let said = |parts: [String; 2], between: &str| {
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(between)

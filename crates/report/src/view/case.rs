@@ -34,7 +34,7 @@ pub(crate) struct CaseView {
     pub(crate) verdicts: Vec<VerdictView>,
     /// The figure of what the verdict is about.
     pub(crate) main: Option<FigureView>,
-    /// Tables that belong to the answer: by guest and driver, and what an operation takes.
+    /// Tables that belong to the answer, the first of which is shown: by guest and driver, and what an operation takes.
     pub(crate) lead: Vec<Titled>,
     /// The figure that the case is about, where it is not that of the metric alone.
     pub(crate) shown: Option<FigureView>,

@@ -28,7 +28,7 @@ mod trust;
 
 use serde::Serialize;
 use tare_model::findings::{Answer, CaseFindings, Comparison, Findings, MetricFindings, Verdict};
-use tare_model::metric::MetricSpec;
+use tare_model::metric::{MetricSpec, common};
 
 use crate::format;
 use crate::plot::arms::Arms;
@@ -91,6 +91,8 @@ pub(crate) struct Report {
     pub(crate) serving: Vec<FigureView>,
     pub(crate) overview: Option<Figure>,
     pub(crate) overview_caption: String,
+    /// What a guest itself takes to start and in memory, against the baseline.
+    pub(crate) of_guests: Option<Figure>,
     /// Whether the overview is long, and so is opened by who wants it.
     pub(crate) overview_folded: bool,
     /// What the figures of the cases have in common.
@@ -148,6 +150,21 @@ pub(crate) struct AnswerView {
 }
 
 impl Report {
+    /// Leaves out of what is shown each caption and note that stood before: cases of one kind have the same.
+    pub(crate) fn say_once(&mut self) {
+        let mut said = std::collections::BTreeSet::new();
+        for case in self.cases.iter_mut().filter(|case| !case.folded) {
+            let label = &case.label;
+            case.missing.retain(|sentence| said.insert(sentence.clone()));
+            if let Some(lead) = case.lead.first_mut().filter(|lead| !said.insert(lead.table.caption.clone())) {
+                lead.table.caption = format!("{}: {label}.", lead.title);
+            }
+            if let Some(shown) = case.shown.as_mut().filter(|shown| !said.insert(shown.caption.clone())) {
+                shown.caption.clear();
+            }
+        }
+    }
+
     pub(crate) fn new(findings: &Findings) -> Self {
         let study = &findings.plan.study;
         let arms = Arms::of(findings);
@@ -182,6 +199,7 @@ impl Report {
                 .collect(),
             overview: overview(findings, &arms),
             overview_caption: overview_caption(findings),
+            of_guests: of_guests(findings, &arms),
             overview_folded: fold::Folded::new(findings).is_some(),
             legend: legend(findings),
             cases: cases.collect(),
@@ -241,8 +259,11 @@ pub(crate) fn primary(case: &CaseFindings) -> Option<&MetricFindings> {
     case.metrics.iter().find(|metric| metric.spec.primary).or_else(|| case.metrics.first())
 }
 
-/// What is the guest's own, in place of a case.
-const ALL_CASES: &str = "all cases";
+/// Name of what is the guest's own, in place of a case.
+fn of_guests_own(findings: &Findings, metric: &str) -> String {
+    let found = findings.across.iter().find(|own| own.spec.id == metric);
+    found.map_or("all cases", |own| own.spec.label.as_str()).to_owned()
+}
 
 /// Name of a case for people.
 pub(crate) fn case_label(findings: &Findings, id: &str) -> String {
@@ -268,10 +289,14 @@ fn answer_view(answer: &Answer, findings: &Findings, arms: &Arms) -> AnswerView 
     AnswerView {
         verdict: words::verdict(answer.verdict),
         class: words::verdict_class(answer.verdict),
-        case: case.map_or_else(|| ALL_CASES.to_owned(), |id| case_label(findings, id)),
+        case: case.map_or_else(|| of_guests_own(findings, &answer.metric), |id| case_label(findings, id)),
         arms: format!("{} against {baseline}", arms.label(&answer.arm)),
         sentence: answer.sentence.clone(),
-        anchor: position.map_or_else(|| "cases".to_owned(), |i| format!("case-{}", i + 1)),
+        anchor: match (position, case) {
+            (Some(i), _) => format!("case-{}", i + 1),
+            (None, Some(_)) => "cases".to_owned(),
+            (None, None) => "guests".to_owned(),
+        },
     }
 }
 
@@ -362,6 +387,23 @@ fn overview(findings: &Findings, arms: &Arms) -> Option<Figure> {
     }
     let baseline = arms.label(&findings.plan.study.baseline);
     ratios::figure("fig-overview", "Every case against the baseline", &baseline, &groups)
+}
+
+/// What is the guest's own over all cases, in a figure for itself: a start that takes ten times as long would flatten all others.
+fn of_guests(findings: &Findings, arms: &Arms) -> Option<Figure> {
+    let whole = findings.across.iter().filter(|metric| !common::START_PARTS.contains(&metric.spec.id.as_str()));
+    let several = several(arms);
+    let groups: Vec<ratios::Group> = whole
+        .map(|metric| {
+            let label = metric.spec.label.clone();
+            let rows = case::rows(metric, arms, |arm| if several { arm.label.clone() } else { label.clone() });
+            let rows = rows.into_iter().filter(|row| !row.arm.is_replica).collect();
+            case::group(label.clone(), metric, rows)
+        })
+        .filter(|group| !group.rows.is_empty())
+        .collect();
+    let baseline = arms.label(&findings.plan.study.baseline);
+    ratios::figure("fig-guests", "Start and memory of a guest against the baseline", &baseline, &groups)
 }
 
 fn overview_caption(findings: &Findings) -> String {
