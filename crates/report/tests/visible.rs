@@ -58,7 +58,9 @@ fn is_block(node: Node<'_, '_>) -> bool {
 /// Sentences of five words and more outside of folds.
 fn sentences(document: &Document<'_>) -> Vec<String> {
     let blocks = document.descendants().filter(|node| BLOCKS.contains(&node.tag_name().name()));
-    let seen = blocks.filter(|node| !is_folded(*node) && node.ancestors().all(|own| !own.has_tag_name("nav")));
+    // The advice for each arm stands for itself.
+    let apart = |own: Node<'_, '_>| own.has_tag_name("nav") || own.attribute("class") == Some("advice");
+    let seen = blocks.filter(|node| !is_folded(*node) && !node.ancestors().any(apart));
     let texts = seen.map(own_text).map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
     let split =
         texts.flat_map(|text| text.split(". ").map(|own| own.trim_end_matches('.').to_owned()).collect::<Vec<_>>());

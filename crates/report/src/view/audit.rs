@@ -60,7 +60,6 @@ impl AuditView {
             .flat_map(|outcome| alike(entries, *outcome))
             .map(|own| EntryView::new(&own, findings, arms))
             .collect();
-        let uncertain = once(uncertain);
         let reservations = alike(entries, AuditOutcome::Reservation).len();
         let soft: Vec<AuditEntry> = entries
             .iter()
@@ -76,17 +75,6 @@ impl AuditView {
             holds: holds(entries, findings, arms),
         })
     }
-}
-
-/// The entries with each consequence at the first that has it.
-fn once(mut entries: Vec<EntryView>) -> Vec<EntryView> {
-    let mut said = std::collections::BTreeSet::new();
-    for entry in &mut entries {
-        if !said.insert(entry.consequence.clone()) {
-            entry.consequence.clear();
-        }
-    }
-    entries
 }
 
 /// The entries of an outcome, those together that are of one check and have one consequence, in the order of the first of each.

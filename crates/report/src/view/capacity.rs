@@ -343,11 +343,11 @@ pub(super) fn latencies(findings: &Findings, arms: &Arms) -> Option<FigureView> 
     let title = "Response time at equal load".to_owned();
     let axis = "mean response time".to_owned();
     let bars = Bars { title: title.clone(), axis, unit: Unit::Seconds, groups };
-    let bars_are = if overview(findings, arms).is_some() { "" } else { bars_caption(findings) };
     let caption = format!(
-        "Less is better. Mean over all requests, each with its embedded files, at a load that is the same on every arm. {bars_are}"
+        "Less is better. Mean over all requests, each with its embedded files, at a load that is the same on every arm. {}",
+        bars_caption(findings)
     );
-    FigureView::new(title, caption.trim_end(), bars.figure("fig-latencies"))
+    FigureView::new(title, &caption, bars.figure("fig-latencies"))
 }
 
 /// The load that all arms of a case had alike, where a load is what it is about; `None` where they did not, or it was looked for.

@@ -14,6 +14,7 @@ pub(crate) mod glance;
 pub(crate) mod limits;
 mod measures;
 mod method;
+mod once;
 pub(crate) mod parts;
 pub(crate) mod published;
 mod requests;
@@ -150,21 +151,6 @@ pub(crate) struct AnswerView {
 }
 
 impl Report {
-    /// Leaves out of what is shown each caption and note that stood before: cases of one kind have the same.
-    pub(crate) fn say_once(&mut self) {
-        let mut said = std::collections::BTreeSet::new();
-        for case in self.cases.iter_mut().filter(|case| !case.folded) {
-            let label = &case.label;
-            case.missing.retain(|sentence| said.insert(sentence.clone()));
-            if let Some(lead) = case.lead.first_mut().filter(|lead| !said.insert(lead.table.caption.clone())) {
-                lead.table.caption = format!("{}: {label}.", lead.title);
-            }
-            if let Some(shown) = case.shown.as_mut().filter(|shown| !said.insert(shown.caption.clone())) {
-                shown.caption.clear();
-            }
-        }
-    }
-
     pub(crate) fn new(findings: &Findings) -> Self {
         let study = &findings.plan.study;
         let arms = Arms::of(findings);
