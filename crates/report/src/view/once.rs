@@ -45,7 +45,7 @@ impl Report {
             said.cut_captions(part.figure.iter_mut());
         }
         said.cut_captions(self.serving.iter_mut());
-        for audit in &mut self.audit {
+        if let Some(audit) = &mut self.audit {
             let shown = audit.broken.iter_mut().chain(&mut audit.uncertain);
             shown.for_each(|entry| said.cut(&mut entry.consequence));
         }
