@@ -7,7 +7,7 @@ CARGO_TARGET_DIR ?= $(CURDIR)/target
 export PREFIX DESTDIR CARGO_TARGET_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build quickstart platforms test test-all test-host tidy check fuzz bench install deb rpm tarball test-tarball clean
+.PHONY: help setup build quickstart platforms test test-all test-host tidy check fuzz bench screenshots install deb rpm tarball test-tarball clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -58,6 +58,9 @@ bench: setup ## measure tare's drivers against their peers, and simulate how oft
 	@bench/load.sh
 	@bench/web.sh
 	@bench/social.sh
+
+screenshots: ## take pictures of reports, on a desk, on a phone and in print, into target/screenshots (RUNS="FOLDER...": of those alone)
+	@scripts/screenshots.sh $(RUNS)
 
 install: ## copy what `make build` built to PREFIX (default /usr/local)
 	@scripts/install.sh

@@ -10,9 +10,9 @@ use std::io::Write as _;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let out = std::env::args()
         .nth(1)
-        .ok_or("usage: demo OUT.html [platforms | store | density | instances | tiles | serving | one-arm | published | FINDINGS.json]")?;
+        .ok_or("usage: demo OUT.html [findings | platforms | store | density | instances | tiles | serving | one-arm | published | FINDINGS.json]")?;
     let findings = match std::env::args().nth(2).as_deref() {
-        None => fixture::findings(),
+        None | Some("findings") => fixture::findings(),
         Some("platforms") => fixture::platforms(),
         Some("store") => fixture::unsafe_store(),
         Some("density") => fixture::density(),

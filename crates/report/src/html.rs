@@ -17,7 +17,8 @@ const STYLE: &str = include_str!("../templates/style.css");
 /// # Errors
 /// When a template does not render, which would be a defect of this crate.
 pub fn html(findings: &Findings) -> Result<String, ReportError> {
-    let report = Report::new(findings);
+    let mut report = Report::new(findings);
+    report.say_once();
     let files: Vec<File> = csv(findings).into_iter().filter(|(name, _)| name != SAMPLES).map(File::new).collect();
     render("report.html", context! { report => Value::from(Serde(&report)), files => Value::from(Serde(&files)) })
 }
@@ -30,6 +31,7 @@ pub(crate) fn render(template: &str, values: Value) -> Result<String, ReportErro
         ("report.html", include_str!("../templates/report.html")),
         ("parts.html", include_str!("../templates/parts.html")),
         ("case.html", include_str!("../templates/case.html")),
+        ("more.html", include_str!("../templates/more.html")),
         ("instances.html", include_str!("../templates/instances.html")),
         ("comparison.html", include_str!("../templates/comparison.html")),
     ] {

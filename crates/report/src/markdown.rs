@@ -62,6 +62,7 @@ fn case_body(out: &mut String, case: &CaseView) {
         out.push('\n');
     }
     push_list(out, &case.missing);
+    push_list(out, &case.left_out);
     out.push_str(&format!("\n{}\n\n", escaped(&case.setup)));
     for lead in &case.lead {
         push_tables(out, std::slice::from_ref(&lead.table));

@@ -8,8 +8,8 @@ use tare_model::text::is_unfit;
 
 use crate::format;
 use crate::plot::arms::{ArmLook, Arms};
-use crate::view::case::blocks;
 use crate::view::parts::Parts;
+use crate::view::setting::blocks;
 use crate::view::{Report, account, capacity, consolidation, cpu_targets, density, fold, primary, sizing, steps};
 use crate::words;
 

@@ -12,3 +12,4 @@ mod page;
 mod serving;
 mod store;
 mod tiles;
+mod visible;

@@ -122,11 +122,13 @@ fn several_guests_and_drivers_are_said_where_the_case_is_described() {
 }
 
 #[test]
-fn unsafe_settings_come_before_anything_else() {
+fn unsafe_settings_come_before_every_answer() {
     let findings = fixture::unsafe_store();
     let page = html(&findings);
     let warning = page.find("fsync is off: orders that were acknowledged").unwrap();
-    assert!(warning < page.find("<h1").unwrap() && page[..warning].contains("class=\"warning\""));
+    let answers = page.find("<ul class=\"answers\"").or_else(|| page.find("<section class=\"glance\"")).unwrap();
+    assert!(page.find("id=\"answer\"").unwrap() < warning && warning < answers);
+    assert!(page[..warning].contains("class=\"warning\""));
     let markdown = tare_report::markdown(&findings);
     assert!(markdown.lines().nth(2).unwrap().starts_with("> **WARNING: Unsafe settings: fsync is off"), "{markdown}");
     let coloured = tare_report::terminal(&findings, 80, true);
@@ -217,7 +219,7 @@ fn the_published_table_comes_before_the_other_figures() {
     let page = html(&fixture::store());
     let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));
     let order = [
-        "<h4>Orders a minute (OPM)</h4>",
+        "id=\"fig-case-1-dots-w-t\"",
         "<h4>Orders a minute (OPM) by guest and driver</h4>",
         "<h4>Where the time of an order goes</h4>",
         "<h4>Every metric against the baseline</h4>",

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tare_model::audit::{AuditCheck, AuditEntry, AuditOutcome};
 use tare_model::study::{Arm, Case};
-use tare_model::trial::{Flag, Measurement, TrialRecord};
+use tare_model::trial::{Measurement, TrialRecord};
 use tare_model::{count, flag};
 
 use super::tables::Table;
@@ -16,6 +16,9 @@ const DRIVER_MAX: f64 = 0.9;
 const SESSIONS_APART_MAX: f64 = 0.01;
 /// What follows where they are not.
 const DIFFERENT_LOADS: &str = "The arms were offered different loads: their figures cannot be compared.";
+
+/// What follows where the instrument may have been the limit.
+const INSTRUMENT: &str = "The result may show the delay or the limit of the instrument, not of the arm.";
 
 /// Conditions, instrument and repeats.
 pub(super) fn check(run: &Run<'_>) -> Vec<AuditEntry> {
@@ -29,6 +32,7 @@ pub(super) fn check(run: &Run<'_>) -> Vec<AuditEntry> {
         found.extend(sessions(run, case));
         found.extend(instrument(run, case));
     }
+    found.extend(limited(run));
     found.extend(repeated(run));
     found
 }
@@ -122,19 +126,15 @@ fn instrument(run: &Run<'_>, case: &Case) -> Vec<AuditEntry> {
     let mut found = Vec::new();
     for arm in &run.study.arms {
         let table = run.table(case, arm);
-        let limits = limits(run.completed(&case.id, &arm.id));
+        let limited = run.completed(&case.id, &arm.id).any(|trial| !limits(trial).is_empty());
         let busy = table.and_then(|table| busy(run, table));
         let of = |outcome, detail| entry(AuditCheck::Instrument, outcome, &case.id, &[&arm.id], detail);
-        let reserve = |detail| {
-            let consequence = "The result may show the delay or the limit of the instrument, not of the arm.";
-            with(of(AuditOutcome::Reservation, detail), consequence)
-        };
-        let before = found.len();
-        found.extend(limits.into_iter().map(|limit| reserve(format!("on {}, {limit}", arm.label))));
-        if let Some(share) = busy.filter(|share| *share > DRIVER_MAX) {
-            found.push(reserve(format!("on {}: the driver used {:.0} % of its CPUs", arm.label, share * 100.0)));
+        let over = busy.filter(|share| *share > DRIVER_MAX);
+        if let Some(share) = over {
+            let detail = format!("on {}: the driver used {:.0} % of its CPUs", arm.label, share * 100.0);
+            found.push(with(of(AuditOutcome::Reservation, detail), INSTRUMENT));
         }
-        if found.len() > before || table.is_none() || run.published().is_some() {
+        if limited || over.is_some() || table.is_none() || run.published().is_some() {
             continue;
         }
         found.push(match busy {
@@ -150,29 +150,46 @@ fn instrument(run: &Run<'_>, case: &Case) -> Vec<AuditEntry> {
     found
 }
 
-/// What trials say limited them, iterations at the load that held included: each kind once, with the first of its details.
-fn limits<'a>(trials: impl Iterator<Item = (&'a TrialRecord, &'a Measurement)>) -> Vec<String> {
-    let mut kinds: BTreeMap<&str, (&str, u32)> = BTreeMap::new();
-    for (record, measurement) in trials {
-        let probes = measurement.search.iter().flat_map(|search| search.iterations()).flat_map(|probe| &probe.flags);
-        // A search repeats the flags of its last iteration as its own.
-        let mut seen: Vec<&Flag> = Vec::new();
-        for flag in record.flags.iter().chain(probes).filter(|flag| flag::LIMITED.contains(&flag.kind.as_str())) {
-            if !seen.contains(&flag) {
-                seen.push(flag);
-                kinds.entry(&flag.kind).or_insert((&flag.detail, 0)).1 += 1;
+/// What trials say limited them: each kind once, with how many trials of all, the case that has most of them, and the first of its details.
+fn limited(run: &Run<'_>) -> Vec<AuditEntry> {
+    let mut kinds: BTreeMap<&str, Vec<(&Case, &Arm, &str)>> = BTreeMap::new();
+    let mut all = 0;
+    for (case, arm) in run.study.cases.iter().flat_map(|case| run.study.arms.iter().map(move |arm| (case, arm))) {
+        for trial in run.completed(&case.id, &arm.id) {
+            all += 1;
+            for (kind, detail) in limits(trial) {
+                kinds.entry(kind).or_default().push((case, arm, detail));
             }
         }
     }
-    let sentences = kinds.into_iter().map(|(kind, (detail, times))| {
-        let more = match times {
-            1 => String::new(),
-            2 => "; once more".to_owned(),
-            _ => format!("; {} times more", times - 1),
+    let reserve = |(kind, seen): (&str, Vec<(&Case, &Arm, &str)>)| {
+        let of = |own: &Case| seen.iter().filter(|(case, ..)| case.id == own.id).count();
+        // The first of those with most: later ones must have more.
+        let most = run.study.cases.iter().rev().max_by_key(|case| of(case));
+        let place = match most.map(|most| (most, of(most))).filter(|_| run.study.cases.len() > 1) {
+            Some((most, n)) if n == seen.len() => format!(", all in {}", most.label),
+            Some((most, n)) => format!(", most in {} ({n})", most.label),
+            None => String::new(),
         };
-        format!("{kind}: {}{more}", detail.trim_end_matches('.'))
-    });
-    sentences.collect()
+        let arms: Vec<&str> = run.study.arms.iter().map(|arm| arm.id.as_str()).collect();
+        let arms: Vec<&str> = arms.into_iter().filter(|id| seen.iter().any(|(_, arm, _)| arm.id == *id)).collect();
+        let first = seen.first().map_or("", |(.., detail)| detail.trim_end_matches('.'));
+        let detail = format!("{kind} in {} of {all} trials{place}, such as: {first}", seen.len());
+        with(entry(AuditCheck::Instrument, AuditOutcome::Reservation, "", &arms, detail), INSTRUMENT)
+    };
+    let mut kinds: Vec<_> = kinds.into_iter().collect();
+    kinds.sort_by_key(|(_, seen)| std::cmp::Reverse(seen.len()));
+    kinds.into_iter().map(reserve).collect()
+}
+
+/// What a trial says limited it, iterations at the load that held included: each kind once, with the first of its details.
+fn limits<'a>((record, measurement): (&'a TrialRecord, &'a Measurement)) -> BTreeMap<&'a str, &'a str> {
+    let probes = measurement.search.iter().flat_map(|search| search.iterations()).flat_map(|probe| &probe.flags);
+    let mut kinds = BTreeMap::new();
+    for flag in record.flags.iter().chain(probes).filter(|flag| flag::LIMITED.contains(&flag.kind.as_str())) {
+        kinds.entry(flag.kind.as_str()).or_insert(flag.detail.as_str());
+    }
+    kinds
 }
 
 /// Largest share of its CPUs that the driver used in an iteration; `None` where it is unknown, or the driver may run on any CPU.

@@ -268,8 +268,10 @@ impl Panel {
         }
         let title =
             if scale.unit().is_empty() { self.title.clone() } else { format!("{} ({})", self.title, scale.unit()) };
-        for line in wrapped(&title, x.end() - x.start(), TEXT, 1) {
-            svg.text((x.start(), top - 9.0), Anchor::Start, "label strong", &line);
+        // A long title begins at the edge of a narrow page.
+        let from = if text_width(&title, TEXT) > x.end() - x.start() { 2.0 } else { x.start() };
+        for line in wrapped(&title, x.end() - from, TEXT, 1) {
+            svg.text((from, top - 9.0), Anchor::Start, "label strong", &line);
         }
         if let Some((value, name)) = &self.bound {
             let at = y.at(*value);

@@ -39,14 +39,22 @@ fn draw(page: &Page, metric: &MetricFindings, arms: &Arms, range: (f64, f64)) ->
     let right = if page.narrow { page.width - 12.0 } else { page.width - 190.0 };
     let range = from_zero_if_near(padded(range, 0.06));
     let axis = Axis::linear(range, left, right);
-    let row = if page.narrow { 62.0 } else { 46.0 };
+    let stacked = page.narrow && arms.iter().any(|arm| !fits(arm, metric, page));
+    let row = if stacked {
+        78.0
+    } else if page.narrow {
+        62.0
+    } else {
+        46.0
+    };
     let top = 8.0;
     let bottom = top + row * arms.iter().count() as f64;
     draw_axis(&mut svg, metric, &axis, range, (top, bottom), page);
     for (i, arm) in arms.iter().enumerate() {
         let y = top + row * i as f64;
         let found = metric.arms.iter().find(|estimate| estimate.arm == arm.id);
-        draw_row(&mut svg, arm, found, unit, &axis, y, page);
+        let under = if stacked { 16.0 } else { 0.0 };
+        draw_row(&mut svg, arm, found, unit, &axis, (y, under), page);
     }
     let described: Vec<String> = arms
         .iter()
@@ -62,16 +70,26 @@ fn draw(page: &Page, metric: &MetricFindings, arms: &Arms, range: (f64, f64)) ->
     )
 }
 
+/// Whether the name of an arm has room beside its figures.
+fn fits(arm: &ArmLook, metric: &MetricFindings, page: &Page) -> bool {
+    let found = metric.arms.iter().find(|estimate| estimate.arm == arm.id);
+    let value = found.map_or_else(|| NONE.to_owned(), |own| format::estimate(&own.estimate, &metric.spec.unit));
+    text_width(&arm.label, TEXT) + text_width(&value, TEXT) < page.width - 30.0
+}
+
+/// What stands in place of figures where there are none.
+const NONE: &str = "no completed trial";
+
 /// Room for the arms' names beside the plot.
 pub(crate) fn label_width(arms: &Arms) -> f64 {
     let widest = arms.iter().map(|arm| text_width(&arm.label, TEXT)).fold(0.0, f64::max);
     (widest + 24.0).clamp(90.0, 190.0)
 }
 
-/// The name of an arm: beside a plot on two lines where it is long.
+/// The name of an arm: beside a plot on several lines where it is long.
 pub(crate) fn arm_label(svg: &mut Svg, label: &str, (x, y): (f64, f64), (anchor, room): (Anchor, f64), page: &Page) {
-    let lines = wrapped(label, room, TEXT, if page.narrow { 1 } else { 2 });
-    let first = y - if lines.len() > 1 { 7.0 } else { 0.0 };
+    let lines = wrapped(label, room, TEXT, if page.narrow { 1 } else { 3 });
+    let first = y - 7.0 * (lines.len() - 1) as f64;
     for (i, line) in lines.iter().enumerate() {
         svg.text((x, first + 14.0 * i as f64), anchor, "label", line);
     }
@@ -118,17 +136,18 @@ fn draw_row(
     found: Option<&ArmEstimate>,
     unit: &Unit,
     axis: &Axis,
-    top: f64,
+    (top, under): (f64, f64),
     page: &Page,
 ) {
-    let y = if page.narrow { top + 34.0 } else { top + 16.0 };
+    let y = under + if page.narrow { top + 34.0 } else { top + 16.0 };
     let label_at = if page.narrow { (10.0, top + 16.0) } else { (axis.start() - 14.0, y + 4.0) };
-    let (anchor, room) = if page.narrow { (Anchor::Start, 150.0) } else { (Anchor::End, axis.start() - 16.0) };
+    let (anchor, room) =
+        if page.narrow { (Anchor::Start, page.width - 20.0) } else { (Anchor::End, axis.start() - 16.0) };
     arm_label(svg, &arm.label, label_at, (anchor, room), page);
-    let value_at = if page.narrow { (page.width - 10.0, top + 16.0) } else { (axis.end() + 14.0, y + 4.0) };
+    let value_at = if page.narrow { (page.width - 10.0, top + under + 16.0) } else { (axis.end() + 14.0, y + 4.0) };
     let anchor = if page.narrow { Anchor::End } else { Anchor::Start };
     let Some(found) = found.filter(|found| found.estimate.value.is_finite()) else {
-        svg.text(value_at, anchor, "muted", "no completed trial");
+        svg.text(value_at, anchor, "muted", NONE);
         return;
     };
     let parts = format::estimate_parts(&found.estimate, unit);

@@ -38,40 +38,66 @@ pub(crate) fn figure(id: &str, title: &str, baseline: &str, groups: &[Group]) ->
 }
 
 struct Layout {
-    heading: f64,
-    row: f64,
     left: f64,
     right: f64,
 }
 
+/// A row where it is drawn.
+struct Placed<'a> {
+    row: &'a Row,
+    top: f64,
+    height: f64,
+    /// The label, whole.
+    lines: Vec<String>,
+    /// Whether the figures have a line of their own under the label.
+    below: bool,
+}
+
+impl<'a> Placed<'a> {
+    fn new(row: &'a Row, top: f64, layout: &Layout, page: &Page) -> Self {
+        if !page.narrow {
+            let lines = wrapped(&row.label, layout.left - 34.0, TEXT, LINES);
+            return Self { row, top, height: (14.0 * lines.len() as f64 + 10.0).max(38.0), lines, below: false };
+        }
+        let value = text_width(&format::ratio_parts(&row.ratio).joined(), TEXT);
+        let below = text_width(&row.label, TEXT) > page.width - 40.0 - value;
+        let lines = wrapped(&row.label, page.width - 24.0, TEXT, LINES);
+        let over = lines.len() as f64 - if below { 0.0 } else { 1.0 };
+        Self { row, top, height: 50.0 + 15.0 * over, lines, below }
+    }
+
+    fn marks_y(&self, page: &Page) -> f64 {
+        if page.narrow { self.top + self.height - 20.0 } else { self.top + 15.0 }
+    }
+}
+
+/// Most lines of a label.
+const LINES: usize = 4;
+
 fn draw(page: &Page, title: &str, baseline: &str, groups: &[Group]) -> String {
     let layout = if page.narrow {
-        Layout { heading: 44.0, row: 50.0, left: 12.0, right: page.width - 12.0 }
+        Layout { left: 12.0, right: page.width - 12.0 }
     } else {
-        Layout { heading: 30.0, row: 38.0, left: 250.0, right: page.width - 190.0 }
+        Layout { left: 250.0, right: page.width - 190.0 }
     };
     let mut svg = Svg::new(&page.id, page.width);
     let rows = || groups.iter().flat_map(|group| &group.rows);
     let ratio_axis = RatioAxis::new(rows().flat_map(values), layout.left, layout.right);
     let top = 4.0;
-    let height: f64 = groups.iter().map(|group| layout.heading + layout.row * group.rows.len() as f64).sum();
-    let bottom = top + height;
+    let (heads, placed, bottom) = positions(groups, &ratio_axis, &layout, top, page);
     draw_axis(&mut svg, &ratio_axis, (top, bottom), baseline);
     // From the back to the front: floors, equality, words, marks.
-    let positions = positions(groups, &layout, top);
-    for (row, y) in &positions {
-        draw_floor(&mut svg, row, &ratio_axis, &layout, *y, page);
+    for own in &placed {
+        draw_floor(&mut svg, own, &ratio_axis, page);
     }
     let one = ratio_axis.axis.at(1.0);
     svg.line((one, top), (one, bottom), "reference");
-    let mut y = top;
-    for group in groups {
-        draw_heading(&mut svg, group, &ratio_axis, y, page);
-        y += layout.heading + layout.row * group.rows.len() as f64;
+    for (group, top) in heads {
+        draw_heading(&mut svg, group, &ratio_axis, top, page);
     }
-    for (row, y) in &positions {
-        draw_words(&mut svg, row, &ratio_axis, *y, page);
-        draw_marks(&mut svg, row, &ratio_axis, marks_y(*y, page));
+    for own in &placed {
+        draw_words(&mut svg, own, &ratio_axis, page);
+        draw_marks(&mut svg, own.row, &ratio_axis, own.marks_y(page));
     }
     let described: Vec<String> = rows()
         .map(|row| format!("{}, {}: {}, {}", row.label, row.arm.label, format::ratio(&row.ratio), row.verdict))
@@ -86,22 +112,32 @@ fn values(row: &Row) -> Vec<f64> {
     ends.into_iter().chain(floor).chain([row.ratio.value]).chain(row.blocks.iter().map(|b| b.1)).collect()
 }
 
-/// Each row with its upper edge.
-fn positions<'a>(groups: &'a [Group], layout: &Layout, top: f64) -> Vec<(&'a Row, f64)> {
+/// Each group with the upper edge of its heading, each row where it is drawn, and the lower edge of all.
+fn positions<'a>(
+    groups: &'a [Group],
+    axis: &RatioAxis,
+    layout: &Layout,
+    top: f64,
+    page: &Page,
+) -> (Vec<(&'a Group, f64)>, Vec<Placed<'a>>, f64) {
     let mut y = top;
-    let mut out = Vec::new();
+    let (mut heads, mut out) = (Vec::new(), Vec::new());
     for group in groups {
-        y += layout.heading;
+        heads.push((group, y));
+        y += if heading_is_alone(group, axis, page) { 44.0 } else { 30.0 };
         for row in &group.rows {
-            out.push((row, y));
-            y += layout.row;
+            let placed = Placed::new(row, y, layout, page);
+            y += placed.height;
+            out.push(placed);
         }
     }
-    out
+    (heads, out, y)
 }
 
-fn marks_y(row_top: f64, page: &Page) -> f64 {
-    row_top + if page.narrow { 30.0 } else { 15.0 }
+/// Whether a heading needs its line for itself, and the words beside equality stand on the next.
+fn heading_is_alone(group: &Group, ratio_axis: &RatioAxis, page: &Page) -> bool {
+    // Headings are bold, which is a tenth wider than what is measured.
+    page.narrow || text_width(&group.heading, TEXT) * 1.1 > ratio_axis.axis.at(1.0) - 70.0
 }
 
 fn draw_axis(svg: &mut Svg, ratio_axis: &RatioAxis, (top, bottom): (f64, f64), baseline: &str) {
@@ -125,13 +161,10 @@ fn draw_axis(svg: &mut Svg, ratio_axis: &RatioAxis, (top, bottom): (f64, f64), b
 fn draw_heading(svg: &mut Svg, group: &Group, ratio_axis: &RatioAxis, top: f64, page: &Page) {
     let y = top + 18.0;
     let axis = &ratio_axis.axis;
-    // The words beside equality are all that shares the line with a heading.
-    let room = if page.narrow { page.width - 20.0 } else { (axis.at(1.0) - 70.0).max(axis.start() - 20.0) };
-    // Headings are bold, which is a tenth wider than what is measured.
-    for line in wrapped(&group.heading, room / 1.1, TEXT, 1) {
+    for line in wrapped(&group.heading, (page.width - 20.0) / 1.1, TEXT, 1) {
         svg.text((if page.narrow { 12.0 } else { 4.0 }, y), Anchor::Start, "label strong", &line);
     }
-    let y = if page.narrow { top + 36.0 } else { y };
+    let y = if heading_is_alone(group, ratio_axis, page) { top + 36.0 } else { y };
     let (left, right) = if group.less_is_better {
         ("\u{2190} better", "worse \u{2192}")
     } else {
@@ -147,38 +180,37 @@ fn draw_heading(svg: &mut Svg, group: &Group, ratio_axis: &RatioAxis, top: f64, 
     }
 }
 
-fn draw_floor(svg: &mut Svg, row: &Row, ratio_axis: &RatioAxis, layout: &Layout, top: f64, page: &Page) {
+fn draw_floor(svg: &mut Svg, own: &Placed<'_>, ratio_axis: &RatioAxis, page: &Page) {
     let axis = &ratio_axis.axis;
-    let y = marks_y(top, page);
-    if let Some(floor) = row.floor.filter(|floor| floor.is_finite()) {
+    if let Some(floor) = own.row.floor.filter(|floor| floor.is_finite()) {
         let (from, to) = (axis.at((1.0 - floor).max(1e-9)), axis.at(1.0 + floor));
-        let (band_top, band_height) =
-            if page.narrow { (y - 10.0, layout.row - 22.0) } else { (top + 1.0, layout.row - 2.0) };
-        svg.rect((from, band_top), (to - from, band_height), "floor");
+        let (top, height) =
+            if page.narrow { (own.marks_y(page) - 10.0, 28.0) } else { (own.top + 1.0, own.height - 2.0) };
+        svg.rect((from, top), (to - from, height), "floor");
     }
 }
 
-fn draw_words(svg: &mut Svg, row: &Row, ratio_axis: &RatioAxis, top: f64, page: &Page) {
-    let axis = &ratio_axis.axis;
-    let y = marks_y(top, page);
-    let parts = format::ratio_parts(&row.ratio);
+fn draw_words(svg: &mut Svg, own: &Placed<'_>, ratio_axis: &RatioAxis, page: &Page) {
+    let (axis, y) = (&ratio_axis.axis, own.marks_y(page));
+    let parts = format::ratio_parts(&own.row.ratio);
     if page.narrow {
-        let room = page.width - 40.0 - text_width(&parts.joined(), TEXT);
-        for line in wrapped(&row.label, room.max(90.0), TEXT, 1) {
-            svg.text((12.0, top + 14.0), Anchor::Start, "label", &line);
+        let at = |line: usize| own.top + 14.0 + 15.0 * line as f64;
+        for (i, line) in own.lines.iter().enumerate() {
+            svg.text((12.0, at(i)), Anchor::Start, "label", line);
         }
-        svg.text((page.width - 12.0, top + 14.0), Anchor::End, "value", &parts.joined());
+        let line = if own.below { own.lines.len() } else { 0 };
+        svg.text((page.width - 12.0, at(line)), Anchor::End, "value", &parts.joined());
         return;
     }
-    let lines = wrapped(&row.label, axis.start() - 34.0, TEXT, 2);
-    let first = y + 4.0 - if lines.len() > 1 { 7.0 } else { 0.0 };
-    for (i, line) in lines.iter().enumerate() {
+    // Two lines have the mark between them; more begin at the upper edge.
+    let first = y + 4.0 - if own.lines.len() > 1 { 7.0 } else { 0.0 };
+    for (i, line) in own.lines.iter().enumerate() {
         svg.text((axis.start() - 16.0, first + 14.0 * i as f64), Anchor::End, "label", line);
     }
     let x = axis.end() + 14.0;
     svg.text((x, y + 1.0), Anchor::Start, "value strong", &parts.value);
     let beside = x + text_width(&parts.value, TEXT) * 1.1 + 8.0;
-    svg.text((beside, y + 1.0), Anchor::Start, "muted small", row.verdict);
+    svg.text((beside, y + 1.0), Anchor::Start, "muted small", own.row.verdict);
     svg.text((x, y + 16.0), Anchor::Start, "value muted small", &parts.interval.unwrap_or_default());
 }
 

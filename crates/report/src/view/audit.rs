@@ -19,6 +19,8 @@ pub(crate) struct AuditView {
     pub(crate) broken: Vec<EntryView>,
     /// What holds with a reservation or is unknown: entries of one kind together.
     pub(crate) uncertain: Vec<EntryView>,
+    /// How many of these are shown, the reservations among them; nobody can act on what is unknown.
+    pub(crate) reservations: usize,
     /// The summary of `uncertain` where it has so many entries that it is folded; else empty.
     pub(crate) folded: String,
     /// What holds, in short.
@@ -58,6 +60,7 @@ impl AuditView {
             .flat_map(|outcome| alike(entries, *outcome))
             .map(|own| EntryView::new(&own, findings, arms))
             .collect();
+        let reservations = alike(entries, AuditOutcome::Reservation).len();
         let soft: Vec<AuditEntry> = entries
             .iter()
             .filter(|entry| matches!(entry.outcome, AuditOutcome::Reservation | AuditOutcome::Unknown))
@@ -66,6 +69,7 @@ impl AuditView {
         Some(Self {
             summary: summary(entries),
             broken: broken.map(|entry| EntryView::new(&[entry], findings, arms)).collect(),
+            reservations,
             folded: if uncertain.len() > OPEN_MAX { words::sentence_case(&counted(&soft)) } else { String::new() },
             uncertain,
             holds: holds(entries, findings, arms),
@@ -77,7 +81,7 @@ impl AuditView {
 /// What is about the whole run stands by itself.
 pub(crate) fn alike(entries: &[AuditEntry], outcome: AuditOutcome) -> Vec<Vec<&AuditEntry>> {
     let mut groups: Vec<Vec<&AuditEntry>> = Vec::new();
-    let placed = |entry: &AuditEntry| !entry.case.is_empty() || !entry.arms.is_empty();
+    let placed = |entry: &AuditEntry| !entry.case.is_empty();
     for entry in entries.iter().filter(|entry| entry.outcome == outcome) {
         let same = |own: &&mut Vec<&AuditEntry>| {
             let first = own[0];
@@ -168,7 +172,14 @@ fn about_all(entries: &[&AuditEntry], findings: &Findings, arms: &Arms) -> Strin
             }
         }
     }
-    let labels = |own: &[&str]| own.iter().map(|arm| arms.label(arm)).collect::<Vec<_>>().join(", ");
+    let everywhere = cases.iter().all(|(case, _)| case.is_empty());
+    let labels = |own: &[&str]| {
+        if everywhere && arms.iter().all(|arm| own.contains(&arm.id.as_str())) {
+            String::new()
+        } else {
+            own.iter().map(|arm| arms.label(arm)).collect::<Vec<_>>().join(", ")
+        }
+    };
     let case = |id: &str| if id.is_empty() { String::new() } else { case_label(findings, id) };
     let said = |parts: [String; 2], between: &str| {
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(between)

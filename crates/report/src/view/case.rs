@@ -5,16 +5,14 @@ use tare_model::findings::{
     ArmGroups, ArmObjective, ArmSteps, CaseFindings, Comparison, Distribution, Findings, MetricFindings, Verdict,
 };
 use tare_model::metric::{Better, common};
-use tare_model::precision::WhyEnded;
-use tare_model::study::{Case, CaseLoad};
-use tare_model::written;
 
 use super::parts::Parts;
 use super::requests::RequestsView;
 use super::section::SectionView;
 use super::table::Table;
 use super::{
-    account, capacity, cpu_targets, density, exits, fold, measures, primary, resources, section, steps as step_tables,
+    account, capacity, cpu_targets, density, exits, fold, measures, primary, resources, section, setting,
+    steps as step_tables,
 };
 use crate::format;
 use crate::plot::arms::{ArmLook, Arms};
@@ -29,13 +27,17 @@ pub(crate) struct CaseView {
     pub(crate) label: String,
     /// Whether a section above sums it up, so that it is opened by who wants it.
     pub(crate) folded: bool,
-    /// What ran, in a line.
+    /// Workload, load and guest, in a line.
+    pub(crate) setting: String,
+    /// What ran and how, in full.
     pub(crate) setup: String,
     pub(crate) verdicts: Vec<VerdictView>,
     /// The figure of what the verdict is about.
     pub(crate) main: Option<FigureView>,
-    /// Tables that belong to the answer: by guest and driver, and what an operation takes.
+    /// Tables that belong to the answer, the first of which is shown: by guest and driver, and what an operation takes.
     pub(crate) lead: Vec<Titled>,
+    /// The figure that the case is about, where it is not that of the metric alone.
+    pub(crate) shown: Option<FigureView>,
     pub(crate) figures: Vec<FigureView>,
     /// What the workload itself says of the case.
     pub(crate) sections: Vec<SectionView>,
@@ -46,8 +48,10 @@ pub(crate) struct CaseView {
     pub(crate) tables: Vec<Table>,
     /// The objectives, judged, in sentences.
     pub(crate) objectives: Vec<ObjectiveView>,
-    /// What is missing from this case, in sentences.
+    /// What is missing from the figures of the answer, in sentences.
     pub(crate) missing: Vec<String>,
+    /// What was not measured beside them.
+    pub(crate) left_out: Vec<String>,
 }
 
 /// The verdict on one arm.
@@ -55,6 +59,8 @@ pub(crate) struct CaseView {
 pub(crate) struct VerdictView {
     /// The arm, for where the sentence is not there to name it.
     pub(crate) arm: String,
+    /// Whether it is the baseline's on itself.
+    pub(crate) floor: bool,
     pub(crate) verdict: &'static str,
     pub(crate) class: &'static str,
     pub(crate) sentence: String,
@@ -118,106 +124,32 @@ impl CaseView {
         let (floor, compared): (Vec<&Comparison>, _) = comparisons.iter().partition(|c| arms.get(&c.arm).is_replica);
         let verdicts = compared.into_iter().chain(floor).map(|c| VerdictView {
             arm: arms.label(&c.arm),
+            floor: arms.get(&c.arm).is_replica,
             verdict: words::verdict(c.verdict),
             class: words::verdict_class(c.verdict),
             sentence: c.sentence.clone(),
         });
+        let (shown, figures) = figures(&anchor, case, findings, arms);
         Self {
             label: case.label.clone(),
             folded: fold::is_folded(findings, &case.id),
-            setup: setup(case, findings),
+            setting: setting::line(case, findings),
+            setup: setting::in_full(case, findings),
             verdicts: verdicts.collect(),
             main: main_figure(&anchor, case, findings, arms),
             lead: lead(case, findings, arms),
-            figures: figures(&anchor, case, findings, arms),
+            shown,
+            figures,
             sections: section::sections(&anchor, case, arms),
             requests: RequestsView::new(case, findings, arms),
             used: used(case, findings, arms),
             tables: tables(case, findings, arms),
             objectives: case.objectives.iter().map(ObjectiveView::new).collect(),
             missing: missing(case, findings, arms),
+            left_out: left_out(case, findings),
             anchor,
         }
     }
-}
-
-/// How load is offered.
-pub(super) fn load(planned: &Case, findings: &Findings) -> String {
-    match &planned.load {
-        CaseLoad::Fixed { load, guests } => words::load_of_each(load, *guests),
-        CaseLoad::Density { load, .. } => {
-            let found = findings.cases.iter().find(|found| found.id == planned.id);
-            let found = found.and_then(|found| found.density.as_ref()?.offered_per_guest_per_s);
-            density::load(planned, load, found)
-        }
-        CaseLoad::Capacity(spec) => capacity::searched(planned, spec, findings),
-        CaseLoad::ShareOf { share, .. } => capacity::shared(planned, share, findings),
-        CaseLoad::CpuTarget { target, .. } => cpu_targets::load(planned, target, findings),
-    }
-}
-
-fn setup(case: &CaseFindings, findings: &Findings) -> String {
-    let Some(planned) = findings.plan.study.cases.iter().find(|planned| planned.id == case.id) else {
-        return String::new();
-    };
-    let size = |guest: &tare_model::guest::GuestSize| {
-        format!("{} and {}", format::plural(u64::from(guest.cpus), "CPU", "CPUs"), guest.memory)
-    };
-    let guest = size(&planned.guest);
-    let guests = density::guests(planned, &guest).unwrap_or_else(|| format!("{} of {guest}", words::guests(planned)));
-    let load = load(planned, findings);
-    let mut said = vec![format!("Workload {}", planned.workload), load, words::phases(&planned.phases), guests];
-    if planned.instances > 1 {
-        said.push(format!(
-            "{} of the application in it, which share the load",
-            format::plural(u64::from(planned.instances), "instance", "instances")
-        ));
-    }
-    if planned.held_out {
-        said.push("held out: no model is fitted to it".to_owned());
-    }
-    if planned.busy_target {
-        said.push("the guest itself kept busy".to_owned());
-    }
-    if let Some(neighbours) = &planned.neighbours {
-        let count = format::plural(u64::from(neighbours.count), "busy neighbour", "busy neighbours");
-        said.push(format!("{count} of {}", size(&neighbours.guest)));
-    }
-    said.extend(blocks(case, findings));
-    let setup = format!("{}.", said.join("; "));
-    if findings.plan.study.published.is_some() || findings.plan.study.arms.len() < 2 {
-        return setup;
-    }
-    format!("{setup} {}", words::schedule(planned))
-}
-
-/// The blocks that a case took and why no more, where that followed from its intervals.
-pub(crate) fn blocks(case: &CaseFindings, findings: &Findings) -> Option<String> {
-    let study = &findings.plan.study;
-    let ended = case.blocks.as_ref().filter(|ended| study.precision.is_some() || ended.blocks > study.blocks)?;
-    let (until, most) = (written::percent(study.precision.map_or(0.0, |rule| rule.until)), study.most_blocks());
-    let reaches = |width| format!("the widest interval reaches {} from its estimate", format::relative(width));
-    let widest = ended.width.map_or_else(|| "an interval is missing".to_owned(), reaches);
-    let each = if findings.plan.pairs(&case.id) > 1 { " of each pair" } else { "" };
-    let blocks = format::plural(u64::from(ended.blocks), "block", "blocks") + each;
-    Some(match ended.why {
-        WhyEnded::Precise => {
-            format!("{blocks}, precise enough: {widest}, {until} was asked")
-        }
-        WhyEnded::AtMost => {
-            format!("{blocks} of at most {most}, not precise enough: {widest}, {until} was asked")
-        }
-        WhyEnded::NothingCompared => {
-            format!("{blocks}: no arm has a ratio to the baseline, so no further block was run")
-        }
-        WhyEnded::Undisturbed => {
-            format!("{blocks}, of which the {} that were not disturbed from outside count", study.blocks)
-        }
-        WhyEnded::SparesUsed => format!(
-            "{blocks}, all spare ones included, of which {} count: those that were not disturbed from outside, and the first of the others",
-            study.blocks
-        ),
-    })
 }
 
 /// The comparisons of a metric as rows of a figure.
@@ -250,23 +182,30 @@ fn main_figure(anchor: &str, case: &CaseFindings, findings: &Findings, arms: &Ar
         // The figure of all cases has it.
         return None;
     }
-    let caption = if published {
-        "Mark: the published figure."
-    } else {
-        "Large mark: the estimate over the blocks. Line: its interval; where it has no bound, it runs beyond the axis. \
-         Small dots: every completed trial."
-    };
     FigureView::new(
         words::sentence_case(&metric.spec.label),
-        caption,
+        "",
         dots::figure(&format!("fig-{anchor}-dots"), metric, arms),
     )
 }
 
-fn figures(anchor: &str, case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<FigureView> {
-    let mut out = density::figures(anchor, case, findings, arms);
-    out.extend(capacity::figure(anchor, case, findings, arms));
-    out.extend(cpu_targets::figure(anchor, case, arms));
+/// The figure that the case is about where that is a curve, and all others.
+fn figures(
+    anchor: &str,
+    case: &CaseFindings,
+    findings: &Findings,
+    arms: &Arms,
+) -> (Option<FigureView>, Vec<FigureView>) {
+    let mut own = density::figures(anchor, case, findings, arms).into_iter();
+    let searched = [capacity::figure(anchor, case, findings, arms), cpu_targets::figure(anchor, case, arms)];
+    let mut own = own.by_ref().chain(searched.into_iter().flatten());
+    let shown = own.next();
+    (shown, own.chain(details(anchor, case, findings, arms)).collect())
+}
+
+/// The figures of any case beside that of its primary metric.
+fn details(anchor: &str, case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<FigureView> {
+    let mut out = Vec::new();
     let mut add =
         |title: String, caption: &str, figure: Option<Figure>| out.extend(FigureView::new(title, caption, figure));
     let (noun, one) = (case.operation.as_str(), step_tables::one(case));
@@ -458,7 +397,7 @@ pub(crate) fn in_groups(own: &ArmGroups, metric: &MetricFindings, arms: &Arms) -
 
 fn missing(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<String> {
     if findings.plan.study.published.is_some() {
-        return case.not_measured.clone();
+        return Vec::new();
     }
     let mut out = Vec::new();
     let Some(metric) = primary(case) else {
@@ -484,8 +423,13 @@ fn missing(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<String>
     }
     out.extend(replaced(case, arms));
     out.extend(case.groups.iter().map(|own| in_groups(own, metric, arms)));
-    out.extend(case.not_measured.iter().cloned());
-    if case.cpu.is_empty() {
+    out
+}
+
+/// What was not measured, beside what the verdict is about.
+fn left_out(case: &CaseFindings, findings: &Findings) -> Vec<String> {
+    let mut out = case.not_measured.clone();
+    if case.cpu.is_empty() && findings.plan.study.published.is_none() && primary(case).is_some() {
         out.push("No CPU account: CPU for one unit of work is unknown.".to_owned());
     }
     out

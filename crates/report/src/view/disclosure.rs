@@ -9,7 +9,7 @@ use tare_model::precision::{CaseBlocks, is_spared};
 use tare_model::study::{Case, LabSpec, Placement};
 
 use super::account;
-use super::case::load;
+use super::setting::load;
 use super::table::{Cell, Column, Table};
 use super::{case_label, density};
 use crate::format;

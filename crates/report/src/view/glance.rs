@@ -39,6 +39,12 @@ struct Measure<'a> {
     metric: &'a MetricFindings,
 }
 
+/// Most columns of figures that a page has room for.
+const COLUMNS: usize = 8;
+
+/// Findings that are read more easily as sentences than as a table.
+const FINDINGS: usize = 12;
+
 /// Most arms, beside the baseline, of which sentences are read more easily than a table.
 const FEW: usize = 3;
 
@@ -46,7 +52,7 @@ impl Glance {
     /// The table of a study that has several arms and cases, many arms, or arms that were left out. Other studies need none.
     pub(crate) fn new(findings: &Findings, arms: &Arms) -> Option<Self> {
         let compared = arms.iter().filter(|arm| !arm.is_baseline && !arm.is_replica).count();
-        let large = compared > FEW || (several(arms) && findings.cases.len() > 1);
+        let large = compared > FEW || (several(arms) && findings.answer.len() > FINDINGS);
         let measures = measures(findings);
         if measures.is_empty() || (!large && findings.plan.left_out.is_empty()) {
             return None;
@@ -111,6 +117,10 @@ fn measures(findings: &Findings) -> Vec<Measure<'_>> {
             let per = if metric.spec.unit == Unit::CpuSecondsPerByte { "KiB" } else { &case.operation };
             measures.push(Measure { title: format!("CPU for one {per}"), note: case.label.clone(), metric });
         }
+    }
+    // Where there is no room for all, the CPU for one unit of work is left to the cases.
+    if measures.len() > COLUMNS {
+        measures.retain(|measure| measure.metric.spec.id != common::SERVICE_DEMAND);
     }
     measures
 }

@@ -18,7 +18,7 @@ fn every_arm_has_a_row_and_every_cell_its_value_ratio_and_verdict() {
     assert_eq!(arms, ["native", "container", "sandbox (made up)"], "the replica has no row, nor has the emulated arm");
     let titles: Vec<String> = compared.columns.iter().map(|column| column.title.replace('\u{a0}', " ")).collect();
     assert_eq!(titles[..4], ["Arm", "Start \u{2193}", "Memory, idle \u{2193}", "idle host, idle guest \u{2193}"]);
-    assert_eq!(titles[4], "CPU for one operation \u{2193}");
+    assert_eq!(titles[4], "busy host, idle guest \u{2193}", "where there is no room for all, CPU is left to the cases");
     let sandbox = &compared.rows[2][column(&compared, "idle host, idle guest")];
     assert!(sandbox.tag.ends_with('x') && sandbox.word == "worse" && sandbox.tag_class == "worse", "{sandbox:?}");
     assert!(sandbox.note.starts_with('['), "the interval of the ratio: {sandbox:?}");

@@ -13,12 +13,15 @@ pub(crate) mod fold;
 pub(crate) mod glance;
 pub(crate) mod limits;
 mod measures;
+mod method;
+mod once;
 pub(crate) mod parts;
 pub(crate) mod published;
 mod requests;
 mod resources;
 mod score;
 pub(crate) mod section;
+pub(crate) mod setting;
 pub(crate) mod sizing;
 pub(crate) mod steps;
 pub(crate) mod table;
@@ -26,7 +29,7 @@ mod trust;
 
 use serde::Serialize;
 use tare_model::findings::{Answer, CaseFindings, Findings, MetricFindings, Verdict};
-use tare_model::metric::MetricSpec;
+use tare_model::metric::{MetricSpec, common};
 
 use crate::format;
 use crate::plot::arms::Arms;
@@ -51,6 +54,8 @@ pub(crate) struct Report {
     pub(crate) published: Option<PublishedView>,
     /// What must be read before any figure.
     pub(crate) warnings: Vec<String>,
+    /// The same, each with its first sentence apart.
+    pub(crate) cautions: Vec<Caution>,
     pub(crate) study: String,
     pub(crate) question: String,
     pub(crate) run_id: String,
@@ -79,12 +84,20 @@ pub(crate) struct Report {
     pub(crate) score: Option<ScoreView>,
     /// What was looked at before any verdict.
     pub(crate) audit: Option<AuditView>,
+    /// What was flagged in trials, a line a kind.
+    pub(crate) flags: Vec<String>,
+    /// Whether there is anything that qualifies the answer.
+    pub(crate) reservations: bool,
     /// Capacities, and response times at equal load, of all cases.
     pub(crate) serving: Vec<FigureView>,
     pub(crate) overview: Option<Figure>,
     pub(crate) overview_caption: String,
+    /// What a guest itself takes to start and in memory, against the baseline.
+    pub(crate) of_guests: Option<Figure>,
     /// Whether the overview is long, and so is opened by who wants it.
     pub(crate) overview_folded: bool,
+    /// What the figures of the cases have in common.
+    pub(crate) legend: &'static str,
     pub(crate) cases: Vec<CaseView>,
     /// The heads of cases that are folded away, because a section above sums them up; `None` where each stands for itself.
     pub(crate) folded: Option<Folded>,
@@ -102,9 +115,27 @@ pub(crate) struct Report {
     /// What the platforms say about themselves, arm by arm.
     pub(crate) platforms: Vec<Table>,
     pub(crate) method: Vec<String>,
+    /// The method in a few lines.
+    pub(crate) brief: Vec<String>,
+    /// What is folded away, in a sentence: print does not show it.
+    pub(crate) holds: String,
     pub(crate) disclosure: Disclosure,
     /// How a reader finds out that a copy of the run folder is this run.
     pub(crate) checking: String,
+}
+
+/// A warning: what it says, and what follows from it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Caution {
+    pub(crate) first: String,
+    pub(crate) rest: String,
+}
+
+impl Caution {
+    fn new(warning: &str) -> Self {
+        let (first, rest) = warning.split_once(". ").map_or((warning, ""), |(first, rest)| (first, rest));
+        Self { first: words::ended(first), rest: rest.to_owned() }
+    }
 }
 
 /// One sentence of the answer.
@@ -125,10 +156,12 @@ impl Report {
     pub(crate) fn new(findings: &Findings) -> Self {
         let study = &findings.plan.study;
         let arms = Arms::of(findings);
+        let (audit, flags) = (AuditView::new(findings, &arms), trust::flags(findings));
         let cases = findings.cases.iter().enumerate().map(|(i, case)| CaseView::new(i, case, findings, &arms));
         Self {
             published: PublishedView::new(findings),
             warnings: findings.warnings.clone(),
+            cautions: findings.warnings.iter().map(|warning| Caution::new(warning)).collect(),
             study: study.name.clone(),
             question: study.question.clone(),
             run_id: findings.run.id.clone(),
@@ -145,14 +178,18 @@ impl Report {
             grounds: trust::grounds(findings, &arms),
             glance: Glance::new(findings, &arms),
             score: ScoreView::new(findings, &arms),
-            audit: AuditView::new(findings, &arms),
+            reservations: !flags.is_empty() || audit.as_ref().is_some_and(|audit| !audit.uncertain.is_empty()),
+            audit,
+            flags,
             serving: [capacity::overview(findings, &arms), capacity::latencies(findings, &arms)]
                 .into_iter()
                 .flatten()
                 .collect(),
             overview: overview(findings, &arms),
             overview_caption: overview_caption(findings),
+            of_guests: of_guests(findings, &arms),
             overview_folded: fold::Folded::new(findings).is_some(),
+            legend: legend(findings),
             cases: cases.collect(),
             folded: Folded::new(findings),
             limits: LimitsView::new(findings, &arms),
@@ -166,10 +203,35 @@ impl Report {
             unchecked: findings.unchecked.clone(),
             platforms: disclosure::sections(findings, |title| title == "Platforms"),
             method: findings.method.clone(),
+            brief: method::brief(findings, &arms),
+            holds: holds(findings),
             disclosure: Disclosure::new(findings, &arms),
             checking: checking(&findings.run.root_hash),
         }
     }
+}
+
+/// What the marks in the figures of the cases are.
+fn legend(findings: &Findings) -> &'static str {
+    if findings.plan.study.published.is_some() {
+        "In the figures below a mark is the published figure."
+    } else {
+        "Large mark: the estimate over the blocks, with its interval as a line, which runs beyond the axis where it has no bound. Small dots: \
+         every completed trial."
+    }
+}
+
+/// What the folds hold, for a reader on paper.
+fn holds(findings: &Findings) -> String {
+    let of_cases = "Every metric of each case, with its comparison, distribution, CPU time and course";
+    let more = if findings.plan.study.published.is_some() {
+        "deviations, disclosure and raw numbers"
+    } else {
+        "parity, deviations, the trials that failed or carry a flag, the method in full, disclosure and raw numbers"
+    };
+    format!(
+        "{of_cases}; {more}. All of it is folded here and left out of print: open the file in a browser, and what you unfold prints as well."
+    )
 }
 
 fn checking(root_hash: &str) -> String {
@@ -185,8 +247,11 @@ pub(crate) fn primary(case: &CaseFindings) -> Option<&MetricFindings> {
     case.metrics.iter().find(|metric| metric.spec.primary).or_else(|| case.metrics.first())
 }
 
-/// What is the guest's own, in place of a case.
-const ALL_CASES: &str = "all cases";
+/// Name of what is the guest's own, in place of a case.
+fn of_guests_own(findings: &Findings, metric: &str) -> String {
+    let found = findings.across.iter().find(|own| own.spec.id == metric);
+    found.map_or("all cases", |own| own.spec.label.as_str()).to_owned()
+}
 
 /// Name of a case for people.
 pub(crate) fn case_label(findings: &Findings, id: &str) -> String {
@@ -226,10 +291,14 @@ fn answer_view(answer: &Answer, findings: &Findings, arms: &Arms) -> AnswerView 
         verdict: words::verdict(answer.verdict),
         class: words::verdict_class(answer.verdict),
         line: answer_line(answer, findings),
-        case: case.map_or_else(|| ALL_CASES.to_owned(), |id| case_label(findings, id)),
+        case: case.map_or_else(|| of_guests_own(findings, &answer.metric), |id| case_label(findings, id)),
         arms: format!("{} against {baseline}", arms.label(&answer.arm)),
         sentence: answer.sentence.clone(),
-        anchor: position.map_or_else(|| "cases".to_owned(), |i| format!("case-{}", i + 1)),
+        anchor: match (position, case) {
+            (Some(i), _) => format!("case-{}", i + 1),
+            (None, Some(_)) => "cases".to_owned(),
+            (None, None) => "guests".to_owned(),
+        },
     }
 }
 
@@ -278,6 +347,23 @@ fn overview(findings: &Findings, arms: &Arms) -> Option<Figure> {
     }
     let baseline = arms.label(&findings.plan.study.baseline);
     ratios::figure("fig-overview", "Every case against the baseline", &baseline, &groups)
+}
+
+/// What is the guest's own over all cases, in a figure for itself: a start that takes ten times as long would flatten all others.
+fn of_guests(findings: &Findings, arms: &Arms) -> Option<Figure> {
+    let whole = findings.across.iter().filter(|metric| !common::START_PARTS.contains(&metric.spec.id.as_str()));
+    let several = several(arms);
+    let groups: Vec<ratios::Group> = whole
+        .map(|metric| {
+            let label = metric.spec.label.clone();
+            let rows = case::rows(metric, arms, |arm| if several { arm.label.clone() } else { label.clone() });
+            let rows = rows.into_iter().filter(|row| !row.arm.is_replica).collect();
+            case::group(label.clone(), metric, rows)
+        })
+        .filter(|group| !group.rows.is_empty())
+        .collect();
+    let baseline = arms.label(&findings.plan.study.baseline);
+    ratios::figure("fig-guests", "Start and memory of a guest against the baseline", &baseline, &groups)
 }
 
 fn overview_caption(findings: &Findings) -> String {

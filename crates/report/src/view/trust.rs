@@ -1,6 +1,8 @@
 //! Why the answer may be believed, and where it may not: parity, deviations, trials without figures or with flags.
 
+use tare_model::audit::{AuditCheck, AuditOutcome};
 use tare_model::findings::{ArmParity, Findings};
+use tare_model::flag;
 use tare_model::guest::ParityRow;
 use tare_model::study::{CaseSchedule, Study};
 use tare_model::written;
@@ -10,6 +12,7 @@ use super::primary;
 use super::table::{Cell, Column, Table};
 use crate::format;
 use crate::plot::arms::Arms;
+use crate::words;
 
 /// A few short phrases for the head of the report.
 pub(crate) fn grounds(findings: &Findings, arms: &Arms) -> Vec<String> {
@@ -103,6 +106,40 @@ pub(crate) fn trials_summary(findings: &Findings) -> String {
         out.push_str("; the run was cut short");
     }
     out
+}
+
+/// What was flagged, a line a kind, the most frequent first. What the audit reports as a limit of the instrument is left out.
+pub(crate) fn flags(findings: &Findings) -> Vec<String> {
+    let audited = findings
+        .audit
+        .iter()
+        .any(|entry| entry.check == AuditCheck::Instrument && entry.outcome == AuditOutcome::Reservation);
+    let mut kinds: Vec<(&str, Vec<(&str, &str)>)> = Vec::new();
+    for trial in &findings.flagged {
+        for flag in trial.flags.iter().filter(|flag| !audited || !flag::LIMITED.contains(&flag.kind.as_str())) {
+            let seen = (trial.case.as_str(), flag.detail.as_str());
+            match kinds.iter_mut().find(|(kind, _)| *kind == flag.kind) {
+                Some((_, all)) => all.push(seen),
+                None => kinds.push((&flag.kind, vec![seen])),
+            }
+        }
+    }
+    kinds.sort_by_key(|(_, all)| std::cmp::Reverse(all.len()));
+    let line = |(kind, all): &(&str, Vec<(&str, &str)>)| {
+        let of = |case: &str| all.iter().filter(|(own, _)| *own == case).count();
+        let most = findings.cases.iter().max_by_key(|case| of(&case.id));
+        let place = most.filter(|_| findings.cases.len() > 1).map_or_else(String::new, |case| {
+            let (n, label) = (of(&case.id), &case.label);
+            if n == all.len() {
+                format!(", all in \u{201c}{label}\u{201d}")
+            } else {
+                format!(", most in \u{201c}{label}\u{201d} ({n})")
+            }
+        });
+        let ran = format::plural(u64::from(findings.run.completed), "trial", "trials");
+        format!("{kind}: {} of {ran}{place}, such as: {}", all.len(), words::ended(all[0].1))
+    };
+    kinds.iter().map(line).collect()
 }
 
 /// Everything that differs from the study as written, once each.
