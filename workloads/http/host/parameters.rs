@@ -21,13 +21,13 @@ use crate::url::Url;
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Parameters {
     /// Program and arguments of the service, started in each guest; in a guest that was made of a container image, a program of the image. `{address}` and `{port}` stand for what it is to listen on. No shell is
-    /// used; write `["sh", "-c", "..."]` for one. It runs as nobody where the guest's agent is root, else as the agent, stays in the foreground, and is ended after the trial.
+    /// used; write `["sh", "-c", "..."]` for one. It runs as the user nobody where the guest's agent is root, else as the agent, stays in the foreground, and is ended after the trial.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
     /// In place of `command`: a service that is there already, `http://HOST:PORT` or `https://HOST:PORT`; `{guest}` as the host stands for the guest's address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Port that the service is to listen on, with `command`. Programs of nobody have no port below 1024. Absent: 8080.
+    /// Port that the service is to listen on, with `command`. The user nobody has no port below 1024. Absent: 8080.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<NonZeroU16>,
     /// Whether the service of `command` speaks TLS. Whatever certificate it shows is taken.

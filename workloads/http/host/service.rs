@@ -80,7 +80,7 @@ impl Service {
         let spec = spec(site, parameters, user)?;
         self.command = Some(started(site, spec).map_err(|error| match error {
             WorkloadError::Agent { side: "guest", source: WireError::Refused { reason, .. } } => {
-                let remedy = "name a program and a directory that the guest has and that nobody may use";
+                let remedy = "name a program and a directory that the guest has and that the user nobody may use";
                 Failure::new(format!("start the service (`{line}`)"), reason, remedy).into()
             }
             other => other,

@@ -3,6 +3,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -113,7 +114,7 @@ fn asked(method: &str, path: &str, weight: f64, contains: &str) -> Asked {
 }
 
 fn task(requests: Vec<Asked>) -> HttpDrive {
-    HttpDrive { requests, reached: Reached { tls: None, timeout_ns: 200_000_000 }, fresh: false }
+    HttpDrive { requests, reached: Reached { tls: None, timeout_ns: 5_000_000_000 }, fresh: false }
 }
 
 fn spec_of(target: SocketAddr, task: &HttpDrive, load: LoadModel, steady_ms: u64) -> DriveSpec {
@@ -139,12 +140,12 @@ fn requests_are_chosen_by_weight_verified_and_timed_on_connections_that_stay() {
         task(vec![asked("GET", "/a", 1.0, "/a"), asked("POST", "/b", 3.0, "POST /b"), asked("GET", "/c", 0.0, "")]);
     let (result, done) = driven(server, &task, CLOSED);
     assert_eq!((result.errors.as_slice(), done.wrong, done.refused, done.reconnected), (&[][..], 0, 0, 0));
-    assert!(result.operations > 50 && done.answered.iter().sum::<u64>() == result.operations, "{done:?}");
+    assert!(result.operations > 20 && done.answered.iter().sum::<u64>() == result.operations, "{done:?}");
     let share = done.answered[1] as f64 / result.operations as f64;
     // Four standard deviations of a share among so many.
     let bound = 4.0 * (0.75f64 * 0.25 / result.operations as f64).sqrt();
     assert!((share - 0.75).abs() < bound && done.answered[2] == 0, "{share} of {}", result.operations);
-    assert!(result.response.count() > 50 && result.bytes_from_guest > 30 * result.operations);
+    assert!(result.response.count() > 20 && result.bytes_from_guest > 30 * result.operations);
     // Each of three requests was asked for once before.
     assert_eq!((done.connections, connections.load(Ordering::Relaxed)), (3, 6));
 }
@@ -157,7 +158,12 @@ fn each_request_has_a_connection_of_its_own_where_that_is_asked_for() {
         let (result, done) = driven(server, &task, load);
         assert!(done.wrong == 0 && result.errors.is_empty() && result.operations > 20, "{result:?}");
         assert!(done.connections >= result.answered_total && done.connections <= result.answered_total + 4, "{done:?}");
-        assert_eq!(connections.load(Ordering::Relaxed), done.connections + 1);
+        // The last ones may still wait to be accepted.
+        let (taken, began) = (|| connections.load(Ordering::Relaxed), Instant::now());
+        while taken() <= done.connections && began.elapsed() < Duration::from_secs(10) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert_eq!(taken(), done.connections + 1);
     }
 }
 
@@ -235,8 +241,11 @@ fn a_request_is_sent_once_more_on_a_connection_that_was_closed_between_two_unles
 #[test]
 fn an_answer_that_comes_too_late_is_a_time_out() {
     let (server, _) = serve(|line, before| if before == 9 { Does::Waits(2_000) } else { echo(line, before) });
-    let (result, done) = driven(server, &task(vec![asked("GET", "/a", 1.0, "")]), CLOSED);
-    assert_eq!((result.errors.as_slice(), done.wrong), (&[("timeout".to_owned(), 1)][..], 0));
+    let mut task = task(vec![asked("GET", "/a", 1.0, "")]);
+    task.reached.timeout_ns = 300_000_000;
+    let (result, done) = driven(server, &task, CLOSED);
+    assert!(result.errors.iter().any(|(reason, count)| reason == "timeout" && *count > 0), "{:?}", result.errors);
+    assert!(result.operations > 20 && done.wrong == 0, "the others go on: {result:?}");
 }
 
 #[test]
@@ -256,7 +265,8 @@ fn before_the_load_each_request_is_held_against_what_is_expected() {
     let call = |at: usize| ask(&task.requests[at]).call(&AtomicBool::new(false));
     assert!(call(0).is_ok() && call(1).unwrap_err().contains("status 500"));
     let (server, _) = serve(|_, _| Does::Answers("HTTP/1.0 200 OK\r\n\r\nas long as it lasts".to_owned()));
-    let lasts = HttpAsk { server, ..ask(&asked("GET", "/", 1.0, "")) };
+    let mut lasts = HttpAsk { server, ..ask(&asked("GET", "/", 1.0, "")) };
+    lasts.reached.timeout_ns = 200_000_000;
     assert!(lasts.call(&AtomicBool::new(false)).unwrap_err().contains("does not answer within 0.2 s"));
     let (server, _) = serve(|_, _| Does::Closes("HTTP/1.0 200 OK\r\n\r\nas long as it lasts"));
     let ends = HttpAsk { server, ..ask(&asked("GET", "/", 1.0, "lasts")) };

@@ -17,7 +17,7 @@ fn can_serve() -> bool {
     there && is_root()
 }
 
-/// A folder that nobody may read in guests that see this host's files.
+/// A folder that the user nobody may read in guests that see this host's files.
 fn readable() -> tempfile::TempDir {
     let folder = tempfile::tempdir_in("/var/tmp").unwrap();
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
