@@ -1,5 +1,7 @@
 //! What the terminal shows during a run.
 
+mod searches;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use tare_controller::{CpuSearchNow, Observer, ScaleUpNow, TryNow};
-use tare_model::capacity::ProbePurpose;
 use tare_model::plan::{Plan, PlannedTrial};
 use tare_model::precision::{Judged, WhyEnded};
 use tare_model::study::{CaseLoad, Study};
@@ -15,6 +16,7 @@ use tare_model::text::brief;
 use tare_model::trial::{Outcome, Phase, TrialRecord};
 use tare_model::written;
 
+use self::searches::{cpu_search, held, tried, trying};
 use crate::output;
 
 /// A bar with an honest estimate of the time left: what is planned for the trials to come, plus, for
@@ -133,42 +135,6 @@ impl Progress {
 }
 
 const TEMPLATE: &str = "[{elapsed_precise}] {bar:30} {pos}/{len} {msg}";
-
-/// The load that a search tries, and how far the search is.
-fn trying(now: &TryNow) -> String {
-    let TryNow { number, at_most, load, purpose, held, missed } = now;
-    let why = match (purpose, held, missed) {
-        (ProbePurpose::Confirm, ..) => "whether it holds again".to_owned(),
-        (_, Some(held), Some(missed)) => format!("between {held} and {missed}"),
-        (_, Some(held), None) => format!("above {held}"),
-        (_, None, Some(missed)) => format!("below {missed}"),
-        (_, None, None) => "the first".to_owned(),
-    };
-    format!("try {number} of at most {at_most}, {load} ({why})")
-}
-
-/// What came of a try, and how many may follow.
-fn tried(now: &TryNow, failed: Option<&str>) -> String {
-    let TryNow { number, at_most, load, .. } = now;
-    let became = failed.map_or_else(|| "held".to_owned(), |why| format!("did not hold: {why}"));
-    format!("try {number}, {load}: {became} (at most {} left)", at_most.saturating_sub(*number))
-}
-
-/// The load that is offered in a search for a share of CPU, and what it is for.
-fn cpu_search(now: &CpuSearchNow) -> String {
-    let CpuSearchNow { number, at_most, load, target, measured, .. } = now;
-    let share = target * 100.0;
-    let what = if *measured { "measured at".to_owned() } else { format!("step {number} of at most {at_most},") };
-    format!("{what} {load} ({share:.0} % of the guests' CPUs asked)")
-}
-
-/// What a load took.
-fn held(now: &CpuSearchNow, took: f64) -> String {
-    let CpuSearchNow { number, load, target, measured, .. } = now;
-    let (took, share) = (took * 100.0, target * 100.0);
-    let what = if *measured { "measured".to_owned() } else { format!("step {number}") };
-    format!("{what}, {load}: {took:.1} % of the guests' CPUs ({share:.1} % asked)")
-}
 
 /// Trials before anything is known of what surrounds the load are taken to need this much around it.
 const AROUND_GUESS_S: f64 = 0.5;
@@ -511,6 +477,7 @@ impl Observer for Progress {
 
 #[cfg(test)]
 mod tests {
+    use tare_model::capacity::ProbePurpose;
     use tare_model::study::Guests;
 
     use super::*;

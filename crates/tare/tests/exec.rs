@@ -97,7 +97,8 @@ fn a_figure_of_the_output_is_compared_by_expression_and_by_path() {
         let metric = &findings(&folder.path().join("run"))["cases"][0]["metrics"][0];
         let spec = &metric["spec"];
         assert_eq!((spec["label"].as_str(), spec["better"].as_str()), (Some(label), Some("higher")));
-        assert_eq!(metric["arms"][0]["estimate"]["value"], 42.5);
+        let value = metric["arms"][0]["estimate"]["value"].as_f64().unwrap();
+        assert!((value - 42.5).abs() < 1e-9, "{value}");
     }
 }
 

@@ -9,9 +9,9 @@ use tare_model::Span;
 /// Shown below the help.
 pub const EXAMPLES: &str = "\
 Examples:
-  tare exec -- gzip -k9 /usr/bin/python3 --stdout
-  tare exec --on native,runc,runsc --until 2% -- sh -c 'make -C /srv/app clean all'
-  tare exec --on native,kvm --metric 'events per second: +([0-9.]+)' -- sysbench cpu run";
+  tare exec -- gzip -k9c /usr/bin/perl
+  tare exec --on native,container,kvm --until 2% --max-time 10m -- sh -c 'make -C /srv/app clean all'
+  tare exec --cpus 2 --metric 'events per second: +([0-9.]+)' --unit /s -- sysbench cpu --threads=2 run";
 
 /// Arguments of `tare exec`.
 #[derive(Debug, Args)]
