@@ -2,23 +2,25 @@
 
 use tare_model::findings::{Answer, CaseFindings, Comparison, Estimate, MetricFindings, Verdict, verdict_id};
 use tare_model::metric::{MetricSpec, common};
-use tare_model::plan::Plan;
 use tare_model::study::Arm;
+
+use crate::why::Ground;
 
 /// The findings of a run: what the guest itself weighs, the primary metric of each case, and where its effect is clear the CPU time of an
 /// operation. Effects come first, the largest foremost, then what is equivalent, then what was not detected, then what cannot be said; within
 /// each in the order of the study.
-pub(crate) fn of_run(plan: &Plan, cases: &[CaseFindings], across: &[MetricFindings]) -> Vec<Answer> {
-    let study = &plan.study;
+pub(crate) fn of_run(ground: &Ground<'_>, cases: &[CaseFindings], across: &[MetricFindings]) -> Vec<Answer> {
+    let study = &ground.plan.study;
     let arms: Vec<&Arm> =
         study.arms.iter().filter(|arm| arm.id != study.baseline && arm.replica_of.is_none()).collect();
     let mut found: Vec<Answer> = Vec::new();
     for metric in across.iter().filter(|metric| common::OF_THE_GUEST.contains(&metric.spec.id.as_str())) {
-        found.extend(arms.iter().filter_map(|arm| Some(Answer::of(None, &metric.spec.id, of_arm(metric, arm)?))));
+        let compared = arms.iter().filter_map(|arm| of_arm(metric, arm));
+        found.extend(compared.map(|own| said(Answer::of(None, &metric.spec.id, own), ground.why(None, own, None))));
     }
     for case in cases {
         let primary = case.metrics.iter().find(|metric| metric.spec.primary);
-        found.extend(arms.iter().map(|arm| of_case(&case.id, arm, primary)));
+        found.extend(arms.iter().map(|arm| of_case(ground, case, arm, primary)));
         for metric in case.metrics.iter().filter(|metric| is_demand(&metric.spec)) {
             let clear = arms.iter().filter_map(|arm| of_arm(metric, arm)).filter(|own| own.verdict == Verdict::Lead);
             found.extend(clear.map(|own| Answer::of(Some(&case.id), &metric.spec.id, own)));
@@ -36,9 +38,22 @@ fn is_demand(spec: &MetricSpec) -> bool {
     spec.id == common::SERVICE_DEMAND && !spec.primary
 }
 
-fn of_case(case: &str, arm: &Arm, primary: Option<&MetricFindings>) -> Answer {
+/// The finding with why it says nothing.
+fn said(mut answer: Answer, why: Option<String>) -> Answer {
+    if let Some(why) = why {
+        let mut rest = why.chars();
+        let first = rest.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
+        answer.sentence = format!("{}. {first}{}", answer.sentence, rest.as_str());
+    }
+    answer
+}
+
+fn of_case(ground: &Ground<'_>, found: &CaseFindings, arm: &Arm, primary: Option<&MetricFindings>) -> Answer {
+    let case = found.id.as_str();
     if let Some((metric, comparison)) = primary.and_then(|metric| Some((metric, of_arm(metric, arm)?))) {
-        return Answer::of(Some(case), &metric.spec.id, comparison);
+        let limits = found.limits.iter().find(|own| own.arm == arm.id);
+        let why = ground.why(Some(case), comparison, limits);
+        return said(Answer::of(Some(case), &metric.spec.id, comparison), why);
     }
     let metric = primary.map_or_else(String::new, |metric| metric.spec.id.clone());
     Answer {

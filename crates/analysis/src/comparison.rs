@@ -2,6 +2,7 @@
 
 use tare_model::findings::{Comparison, DriverLimited, Estimate, Standing, Verdict};
 use tare_model::metric::{Better, MetricSpec};
+use tare_model::written::percent;
 
 use crate::estimate::{self, ALPHA, Sample, TwoSamples};
 use crate::power::{self, Rule};
@@ -240,34 +241,38 @@ fn verdict(comparison: &Comparison, better: Better) -> Verdict {
 
 fn sentence(comparison: &Comparison, Subject { spec, arm, baseline }: Subject<'_>) -> String {
     let ratio = &comparison.ratio;
-    let (label, interval) = (&spec.label, words::interval(ratio));
-    let said = words::difference(spec, ratio, baseline);
+    let (both, noun, change) = ((arm, baseline), words::noun(spec), words::change(ratio));
+    let said = words::difference(spec, ratio, both);
     let why = comparison.withheld.as_deref().unwrap_or_default();
     match comparison.verdict {
         Verdict::NotComparable => format!("{arm}: not comparable ({why})"),
-        Verdict::CannotSay if ratio.n == 0 => format!("{arm}: cannot say: {why}"),
-        Verdict::CannotSay => format!("{arm}: {said}; cannot say whether they differ: {why}"),
+        Verdict::CannotSay if ratio.n == 0 => format!("{arm}, {noun}: cannot say: {why}"),
+        Verdict::CannotSay => {
+            format!("{arm}, {noun}: {change} against {baseline}, but cannot say whether they differ: {why}")
+        }
         Verdict::NoiseFloor => {
             let odd = if comparison.excludes_equality() { "; the interval excludes equality" } else { "" };
-            format!("{baseline} against itself: {said}{odd}")
+            format!("{baseline} against itself, {noun}: {change}{odd}")
         }
-        Verdict::Better | Verdict::Worse => format!("{arm}: {said}{}", at_least(comparison)),
+        Verdict::Better | Verdict::Worse => format!("{said}{}", at_least(comparison)),
         Verdict::Equivalent => {
-            let margin = words::size(comparison.margin.unwrap_or(0.0));
-            format!("{arm}: {label} equivalent to {baseline} within {margin}{interval}")
+            let margin = percent(comparison.margin.unwrap_or(0.0));
+            format!("{}, within the margin of {margin}", words::alike(spec, ratio, both))
         }
-        Verdict::Lead => format!("{arm}: {said}{}", why_a_lead(comparison)),
+        Verdict::Lead => format!("{said}{}", why_a_lead(comparison)),
         Verdict::WithinFloor => {
-            let (floor, range) = (words::size(comparison.floor.unwrap_or(0.0)), floor_interval(comparison));
-            format!("{arm}: within the noise floor: {said}, but {baseline} differs from itself by {floor}{range}")
+            let floor = words::change(&floor_as_ratio(comparison));
+            format!("{said}, but {baseline} differs as much from itself ({floor})")
         }
         Verdict::NoDifferenceSeen if ratio.low == ratio.high => {
-            format!("{arm}: {label}, the same as {baseline} in every {}", unit(comparison))
+            format!("{arm}, {noun}: the same as {baseline} in every {}", unit(comparison))
         }
         Verdict::NoDifferenceSeen => {
-            format!("{arm}: {label}, no difference detected{interval}{}", power_words(comparison, ""))
+            format!("{arm}, {noun}: no difference from {baseline} detected: {change}{}", power_words(comparison, ""))
         }
-        Verdict::TooNoisy => format!("{arm}: {label}, too noisy to tell{interval}{}", power_words(comparison, "only ")),
+        Verdict::TooNoisy => {
+            format!("{arm}, {noun}: too noisy to tell from {baseline}: {change}{}", power_words(comparison, "only "))
+        }
     }
 }
 
@@ -278,23 +283,23 @@ fn at_least(comparison: &Comparison) -> &'static str {
     if 2 * limited > comparison.ratio.n { ", or more: the driver was at its limit" } else { "" }
 }
 
-/// The ends of the floor: one draw of it bounds nothing.
-fn floor_interval(comparison: &Comparison) -> String {
-    let estimate = |(low, high)| Estimate { value: 1.0, low: Some(low), high: Some(high), ..Estimate::default() };
-    comparison.floor_interval.map_or_else(String::new, |ends| words::interval(&estimate(ends)))
+/// The floor with the interval of the two runs that it is from: one draw of it bounds nothing.
+fn floor_as_ratio(comparison: &Comparison) -> Estimate {
+    let (low, high) = comparison.floor_interval.unzip();
+    // The floor has no sign; the interval tells which way the second run lay.
+    let up = low.zip(high).is_none_or(|(low, high)| low * high >= 1.0);
+    let floor = 1.0 + comparison.floor.unwrap_or(0.0);
+    Estimate { value: if up { floor } else { 1.0 / floor }, low, high, ..Estimate::default() }
 }
 
 /// What makes a difference a lead and no verdict.
 pub(crate) fn why_a_lead(comparison: &Comparison) -> String {
     match comparison.standing {
         Standing::Primary { of, p_equal: Some(p), .. } => {
-            format!(
-                "; a lead: among {of} comparisons such a difference appears by chance in {:.0} of 100 {}",
-                p * 100.0,
-                whole(comparison)
-            )
+            let chance = format!("{:.0} of 100 {}", p * 100.0, whole(comparison));
+            format!("; a lead: among {of} comparisons chance shows as much in {chance}")
         }
-        _ => "; a lead".to_owned(),
+        _ => "; a lead: the study does not ask about it".to_owned(),
     }
 }
 
@@ -303,17 +308,17 @@ fn power_words(comparison: &Comparison, only: &str) -> String {
     let (blocks, comparisons) = (comparison.ratio.n, family(comparison));
     let rule = Rule { blocks: blocks as usize, with_floor: comparison.floor.is_some(), comparisons };
     match comparison.detectable {
-        Some(size) => format!("; {}", detected(only, size, whole(comparison))),
+        Some(size) => format!("; {}", detected(only, size)),
         None if comparison.runs.is_none() && !rule.can_detect() => {
-            format!("; {blocks} blocks are too few to confirm any difference among {comparisons} comparisons")
+            format!("; {blocks} blocks cannot confirm any of {comparisons} comparisons")
         }
         None => String::new(),
     }
 }
 
-/// `only a difference of 12 % or more is detected in 80 of 100 such studies`.
-pub(crate) fn detected(only: &str, size: f64, whole: &str) -> String {
-    format!("{only}a difference of {} or more is detected in 80 of 100 such {whole}", words::size(size))
+/// `only 12 % or more is detected, 4 times in 5`.
+pub(crate) fn detected(only: &str, size: f64) -> String {
+    format!("{only}{} or more is detected, 4 times in 5", words::size(size))
 }
 
 /// How many of the planned blocks a figure is from, where that is not all.

@@ -16,6 +16,7 @@ use crate::distribution::completed;
 use crate::grouped::Figures;
 use crate::run::Run;
 use crate::unsafety::Unsafe;
+use crate::why::Ground;
 use crate::{
     across, answer, audit, consolidation, density, estimate, flags, marked, method, score, series, sizing, turns,
 };
@@ -52,7 +53,7 @@ pub fn findings(run: &Run<'_>) -> Findings {
         environment: run.environment.clone(),
         plan: run.plan.clone(),
         method: method::paragraphs(run.plan, compared, &cases, (&consolidation, &sizing)),
-        answer: answer::of_run(run.plan, &cases, &across),
+        answer: answer::of_run(&Ground::of(run.plan, run.trials), &cases, &across),
         across,
         score: score::of_run(run.plan, &cases),
         cases,

@@ -216,11 +216,11 @@ fn undetected(detectable: Option<f64>, on: &Ground<'_>, times: &str) -> (Verdict
     }
     match detectable {
         Some(size) if size <= NOISY_MIN => {
-            let said = format!("{times}: no difference detected; {}", detected("", size, "studies"));
+            let said = format!("{times}: no difference detected; {}", detected("", size));
             (Verdict::NoDifferenceSeen, detectable, said)
         }
         _ => {
-            let size = detectable.map_or_else(String::new, |size| format!("; {}", detected("only ", size, "studies")));
+            let size = detectable.map_or_else(String::new, |size| format!("; {}", detected("only ", size)));
             (Verdict::TooNoisy, detectable, format!("{times}: too noisy to tell{size}"))
         }
     }

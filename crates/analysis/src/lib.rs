@@ -53,6 +53,7 @@ mod tests;
 pub mod threshold;
 mod turns;
 mod unsafety;
+mod why;
 mod words;
 
 pub use findings::findings;

@@ -1,24 +1,14 @@
-//! Comparisons in words.
+//! Comparisons in words. Signs are those of the metric everywhere: the change from the baseline to the arm.
 
 use tare_model::findings::Estimate;
-use tare_model::metric::{MetricSpec, Unit};
+use tare_model::metric::{MetricSpec, Unit, common};
+use tare_model::written::{change as parts, fixed};
 pub(crate) use tare_model::written::{grouped, value};
 
-/// Ratio from which (and below whose inverse) a difference is said as a multiple and not in percent.
-const MULTIPLE: f64 = 2.0;
+/// The speed of computing, whose id the workload makes of its unit.
+const COMPUTING: &str = "chunks_per_s";
 
-/// Words for more and for less of a metric.
-const fn more_and_less(unit: &Unit) -> (&'static str, &'static str) {
-    match unit {
-        Unit::Seconds => ("longer than", "shorter than"),
-        Unit::CpuSecondsPerOperation | Unit::CpuSecondsPerByte | Unit::Bytes => ("more than", "less than"),
-        Unit::OperationsPerSecond | Unit::BitsPerSecond | Unit::Share | Unit::Count | Unit::Other(_) => {
-            ("higher than", "lower than")
-        }
-    }
-}
-
-/// A relative size: `1.5 %`, with the digits that the report gives it too.
+/// A relative size: `1.5 %`.
 pub(crate) fn percent(share: f64) -> String {
     let value = share * 100.0;
     let places = match value.abs() {
@@ -34,70 +24,79 @@ pub(crate) fn percent(share: f64) -> String {
 pub(crate) fn size(share: f64) -> String {
     match share {
         s if s < 1.0 => percent(s),
-        s if s < 99.0 => format!("a factor of {}", multiple(1.0 + s).trim_end_matches('x')),
+        s if s < 99.0 => format!("a factor of {}", fixed(1.0 + s, usize::from(s < 8.95))),
         _ => "a factor of 100".to_owned(),
     }
 }
 
-/// Whether a ratio is said as a multiple: it or an end of its interval is twofold or more, either way. Percents would
-/// mislead there, and 219 % shorter is no length.
-fn as_multiple(ratio: &Estimate) -> bool {
-    let far = |r: f64| r >= MULTIPLE || r <= 1.0 / MULTIPLE;
-    far(ratio.value) || ratio.low.is_some_and(far) || ratio.high.is_some_and(far)
+/// `+3.1 % [+2.2, +4.0]`, as [`tare_model::written::change`].
+pub(crate) fn change(ratio: &Estimate) -> String {
+    match parts(ratio) {
+        (value, Some(interval)) => format!("{value} {interval}"),
+        (value, None) => value,
+    }
 }
 
-/// The interval of a ratio in percent or, where that misleads, in multiples, with a space before it:
-/// ` [-1.0, +2.3] %`; nothing without one.
-pub(crate) fn interval(ratio: &Estimate) -> String {
-    match (ratio.low, ratio.high) {
-        (Some(low), Some(high)) if !as_multiple(ratio) => {
-            let places = decimals((high - low) * 100.0);
-            format!(" [{}, {}] %", signed((low - 1.0) * 100.0, places), signed((high - 1.0) * 100.0, places))
+/// What a metric is of, in the middle of a sentence: `response time (median)`.
+pub(crate) fn noun(spec: &MetricSpec) -> String {
+    match spec.id.as_str() {
+        common::START_TIME => "start time".to_owned(),
+        common::IDLE_MEMORY => "memory when idle".to_owned(),
+        common::SERVICE_DEMAND => format!("CPU time {}", per(&spec.unit)),
+        _ => match spec.label.split_once(", ") {
+            Some((label, which)) => format!("{label} ({which})"),
+            None => spec.label.clone(),
+        },
+    }
+}
+
+const fn per(unit: &Unit) -> &'static str {
+    if matches!(unit, Unit::CpuSecondsPerByte) { "a byte" } else { "an operation" }
+}
+
+/// What an arm does that has more of a metric, that has less, and that has as much: each as far as the baseline's name.
+fn verbs(spec: &MetricSpec) -> [String; 3] {
+    let noun = noun(spec);
+    let has = |more: &str, less: &str, same: &str| {
+        [format!("has {more} {noun} than"), format!("has {less} {noun} than"), format!("has {same} {noun} as")]
+    };
+    let own = |all: [&str; 3]| all.map(str::to_owned);
+    match (spec.id.as_str(), &spec.unit) {
+        (common::START_TIME, _) => own(["takes longer to start than", "starts faster than", "starts as fast as"]),
+        (common::IDLE_MEMORY, _) => own([
+            "takes more memory when idle than",
+            "takes less memory when idle than",
+            "takes as much memory when idle as",
+        ]),
+        (common::SERVICE_DEMAND, unit) => {
+            ["more", "less", "as much"].map(|much| format!("uses {much} CPU time {} {}", per(unit), than(much)))
         }
-        (Some(low), Some(high)) => format!(" [{}, {}]", multiple(low), multiple(high)),
-        _ => String::new(),
+        (COMPUTING, _) => own(["computes faster than", "computes slower than", "computes as fast as"]),
+        (_, Unit::Seconds) => has("a longer", "a shorter", "the same"),
+        (_, Unit::OperationsPerSecond | Unit::Count) => has("more", "fewer", "as many"),
+        (_, Unit::Bytes) => has("more", "less", "as much"),
+        (_, Unit::Other(_)) => ["above", "below", "level with"].map(|place| format!("is in {noun} {place}")),
+        (_, Unit::BitsPerSecond | Unit::Share | Unit::CpuSecondsPerOperation | Unit::CpuSecondsPerByte) => {
+            has("a higher", "a lower", "the same")
+        }
     }
 }
 
-/// A number with its sign; zero has none, whichever side it was rounded from.
-fn signed(value: f64, places: usize) -> String {
-    let text = format!("{value:+.places$}");
-    let digits = text.trim_start_matches(['+', '-']);
-    if digits.chars().all(|own| matches!(own, '0' | '.')) { digits.to_owned() } else { text }
+fn than(much: &str) -> &'static str {
+    if much.starts_with("as ") { "as" } else { "than" }
 }
 
-/// Decimals that show a figure whose interval is about `width` wide with the digits that mean something.
-fn decimals(width: f64) -> usize {
-    match width {
-        w if w >= 10.0 => 0,
-        w if w >= 0.1 => 1,
-        w if w >= 0.01 => 2,
-        _ => 3,
-    }
+/// `container takes longer to start than native: +22 % [+18, +27]`.
+pub(crate) fn difference(spec: &MetricSpec, ratio: &Estimate, (arm, baseline): (&str, &str)) -> String {
+    let [more, less, _] = verbs(spec);
+    let verb = if ratio.value >= 1.0 { more } else { less };
+    format!("{arm} {verb} {baseline}: {}", change(ratio))
 }
 
-/// A multiple with at most two decimals; beyond a hundredfold either way only that.
-fn multiple(ratio: f64) -> String {
-    match ratio {
-        r if r > 100.0 => ">100x".to_owned(),
-        r if r < 0.01 => "<0.01x".to_owned(),
-        r if r >= 9.95 => format!("{r:.0}x"),
-        r if r >= 2.0 => format!("{r:.1}x"),
-        r => format!("{r:.2}x"),
-    }
-}
-
-/// `response time, median 3.1 % longer than native [+2.2, +4.0] %`. Signs are those of the metric everywhere: minus is less of it.
-pub(crate) fn difference(spec: &MetricSpec, ratio: &Estimate, baseline: &str) -> String {
-    let (label, interval) = (&spec.label, interval(ratio));
-    if as_multiple(ratio) {
-        return format!("{label} {} that of {baseline}{interval}", multiple(ratio.value));
-    }
-    let (more, less) = more_and_less(&spec.unit);
-    let word = if ratio.value >= 1.0 { more } else { less };
-    let size = (ratio.value - 1.0).abs() * 100.0;
-    let width = ratio.low.zip(ratio.high).map_or(size / 10.0, |(low, high)| (high - low) * 100.0);
-    format!("{label} {size:.*} % {word} {baseline}{interval}", decimals(width))
+/// `container starts as fast as native: +0.1 % [-0.2, +0.4]`.
+pub(crate) fn alike(spec: &MetricSpec, ratio: &Estimate, (arm, baseline): (&str, &str)) -> String {
+    let [_, _, same] = verbs(spec);
+    format!("{arm} {same} {baseline}: {}", change(ratio))
 }
 
 #[cfg(test)]
@@ -110,45 +109,39 @@ mod tests {
     }
 
     #[test]
-    fn differences_read_as_people_say_them() {
-        let time = MetricSpec::new("t", "response time, median", Unit::Seconds, Better::Lower);
-        let rate = MetricSpec::new("r", "throughput", Unit::BitsPerSecond, Better::Higher);
-        let per_minute = Unit::Other("orders/min".to_owned());
-        let orders = MetricSpec::new("o", "orders a minute (OPM)", per_minute, Better::Higher);
+    fn differences_read_as_people_say_them_and_their_signs_are_those_of_the_metric() {
+        let spec = |id: &str, label: &str, unit| MetricSpec::new(id, label, unit, Better::Lower);
+        let time = spec("t", "response time, median", Unit::Seconds);
+        let rate = spec("r", "throughput", Unit::BitsPerSecond);
+        let orders = spec("o", "orders a minute (OPM)", Unit::Other("orders/min".to_owned()));
+        let start = spec(common::START_TIME, "guest start", Unit::Seconds);
+        let demand = spec(common::SERVICE_DEMAND, "service demand", Unit::CpuSecondsPerByte);
         let cases = [
-            (&time, estimate(1.031, 1.022, 1.040), "response time, median 3.1 % longer than native [+2.2, +4.0] %"),
-            (&time, estimate(0.969, 0.960, 0.978), "response time, median 3.1 % shorter than native [-4.0, -2.2] %"),
-            (&rate, estimate(0.9, 0.85, 1.01), "throughput 10 % lower than native [-15, +1] %"),
-            (&rate, estimate(0.9, 0.85, 0.94), "throughput 10.0 % lower than native [-15.0, -6.0] %"),
-            (
-                &time,
-                estimate(1.00312, 1.00310, 1.00315),
-                "response time, median 0.312 % longer than native [+0.310, +0.315] %",
-            ),
-            (&time, estimate(5.04, 4.96, 12.3), "response time, median 5.0x that of native [5.0x, 12x]"),
-            (&time, estimate(0.80, 0.20, 3.19), "response time, median 0.80x that of native [0.20x, 3.2x]"),
-            (
-                &orders,
-                estimate(1.0478, 1.0414, 1.0542),
-                "orders a minute (OPM) 4.8 % higher than native [+4.1, +5.4] %",
-            ),
-            (&rate, estimate(0.42, 0.40, 0.45), "throughput 0.42x that of native [0.40x, 0.45x]"),
+            (&time, (1.031, 1.022, 1.040), "has a longer response time (median) than native: +3.1 % [+2.2, +4.0]"),
+            (&time, (0.969, 0.960, 0.978), "has a shorter response time (median) than native: -3.1 % [-4.0, -2.2]"),
+            (&rate, (0.86, 0.74, 1.22), "has a lower throughput than native: -14 % [-26, +22]"),
+            (&time, (5.04, 4.96, 12.34), "has a longer response time (median) than native: 5.04x [4.96, 12.3]"),
+            (&orders, (1.0478, 1.0414, 1.0542), "is in orders a minute (OPM) above native: +4.8 % [+4.1, +5.4]"),
+            (&start, (1.22, 1.18, 1.27), "takes longer to start than native: +22.0 % [+18.0, +27.0]"),
+            (&start, (0.8, 0.7, 0.9), "starts faster than native: -20 % [-30, -10]"),
+            (&demand, (1.1, 1.05, 1.15), "uses more CPU time a byte than native: +10.0 % [+5.0, +15.0]"),
         ];
-        for (spec, ratio, words) in cases {
-            assert_eq!(difference(spec, &ratio, "native"), words);
+        for (spec, (value, low, high), words) in cases {
+            let said = difference(spec, &estimate(value, low, high), ("container", "native"));
+            assert_eq!(said, format!("container {words}"));
         }
+        let same = alike(&demand, &estimate(1.001, 0.998, 1.004), ("container", "native"));
+        assert_eq!(same, "container uses as much CPU time a byte as native: +0.1 % [-0.2, +0.4]");
         let single = Estimate { low: None, high: None, n: 1, ..estimate(1.25, 0.0, 0.0) };
-        assert_eq!(difference(&time, &single, "native"), "response time, median 25.0 % longer than native");
+        assert!(difference(&time, &single, ("container", "native")).ends_with("than native: +25 %"));
     }
 
     #[test]
     fn sizes_that_percents_would_mislead_about_are_multiples() {
-        assert_eq!(size(0.015), "1.5 %");
-        assert_eq!(size(4.03), "a factor of 5.0");
-        assert_eq!(size(1e9), "a factor of 100");
-        assert_eq!(interval(&estimate(1.0, 0.85, 1.10)), " [-15, +10] %");
-        assert_eq!(interval(&estimate(1.05, 0.998, 1.11)), " [0, +11] %");
-        assert_eq!(interval(&estimate(1.0, 0.2, 4.0)), " [0.20x, 4.0x]");
+        assert_eq!(
+            ["1.5 %", "a factor of 5.0", "a factor of 100"],
+            [0.015, 4.03, 1e9].map(size).each_ref().map(String::as_str)
+        );
     }
 
     #[test]

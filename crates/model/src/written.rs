@@ -1,5 +1,6 @@
 //! Values as people write them: with their unit and the digits that count.
 
+use crate::findings::Estimate;
 use crate::metric::Unit;
 
 /// A value with its unit and three digits that count: `1.20 ms`.
@@ -58,6 +59,64 @@ pub fn grouped(text: &str) -> String {
         out.push(digit);
     }
     out + fraction
+}
+
+/// A number with exactly so many decimals, commas between its thousands; what rounds to nothing has no sign.
+pub fn fixed(number: f64, decimals: usize) -> String {
+    let text = format!("{number:.decimals$}");
+    let text = if text.bytes().all(|b| matches!(b, b'-' | b'0' | b'.')) { text.trim_start_matches('-') } else { &text };
+    grouped(text)
+}
+
+/// Whether a ratio is twofold or more, either way, and so is written as a multiple: percents would mislead there.
+pub fn is_multiple(ratio: f64) -> bool {
+    ratio >= 2.0 || ratio <= 0.5
+}
+
+/// A ratio as the signed change of the metric from the baseline to the arm, and its interval with the same signs: `+3.1 %` and
+/// `[+2.2, +4.0]`. Where it or an end is twofold or more, both are multiples: `2.31x` and `[2.11, 2.53]`.
+pub fn change(ratio: &Estimate) -> (String, Option<String>) {
+    let ends = ratio.low.zip(ratio.high).filter(|(low, high)| low.is_finite() && high.is_finite());
+    if is_multiple(ratio.value) || ends.is_some_and(|(low, high)| is_multiple(low) || is_multiple(high)) {
+        let interval = ends.map(|(low, high)| format!("[{}, {}]", multiple(low), multiple(high)));
+        return (format!("{}x", multiple(ratio.value)), interval);
+    }
+    let percent = |r: f64| (r - 1.0) * 100.0;
+    let half = ends.map(|(low, high)| (percent(high) - percent(low)) / 2.0);
+    let digits = percent_decimals(percent(ratio.value), half);
+    let interval =
+        ends.map(|(low, high)| format!("[{}, {}]", signed(percent(low), digits), signed(percent(high), digits)));
+    (format!("{} %", signed(percent(ratio.value), digits)), interval)
+}
+
+/// A multiple with at most two decimals; beyond a hundredfold either way only that.
+fn multiple(ratio: f64) -> String {
+    match ratio {
+        r if r > 100.0 => ">100".to_owned(),
+        r if r < 0.01 => "<0.01".to_owned(),
+        r if r >= 99.95 => fixed(r, 0),
+        r if r >= 9.995 => fixed(r, 1),
+        r => fixed(r, 2),
+    }
+}
+
+/// Decimal places of a percentage whose interval is twice `half` wide: one as a rule, two where everything is tiny, none where all is
+/// coarse.
+pub fn percent_decimals(percent: f64, half: Option<f64>) -> usize {
+    let size = half.unwrap_or(percent.abs()).abs();
+    if size >= 10.0 && percent.abs() >= 10.0 {
+        0
+    } else if size < 0.1 && size > 0.0 {
+        2
+    } else {
+        1
+    }
+}
+
+fn signed(number: f64, decimals: usize) -> String {
+    let text = fixed(number, decimals);
+    let is_zero = text.bytes().all(|b| matches!(b, b'0' | b'.'));
+    if number > 0.0 && !is_zero { format!("+{text}") } else { text }
 }
 
 #[cfg(test)]

@@ -6,6 +6,9 @@
 
 use tare_model::findings::Estimate;
 use tare_model::metric::Unit;
+use tare_model::written;
+pub(crate) use tare_model::written::fixed;
+use tare_model::written::{grouped, percent_decimals};
 
 /// Text for a value that is not a finite number.
 pub const NOT_A_NUMBER: &str = "n/a";
@@ -183,40 +186,13 @@ pub fn ratio_parts(ratio: &Estimate) -> Parts {
     if !ratio.value.is_finite() {
         return Parts { value: NOT_A_NUMBER.to_owned(), interval: None };
     }
-    let bounds = bounds(ratio);
-    if is_factor(ratio.value) || bounds.is_some_and(|(low, high)| is_factor(low) || is_factor(high)) {
-        return Parts {
-            value: format!("{}x", factor(ratio.value)),
-            interval: bounds.map(|(low, high)| format!("[{}, {}]", factor(low), factor(high))),
-        };
-    }
-    let percent = |r: f64| (r - 1.0) * 100.0;
-    let half = bounds.map(|(low, high)| (percent(high) - percent(low)) / 2.0);
-    let digits = percent_decimals(percent(ratio.value), half);
-    Parts {
-        value: format!("{} %", signed(percent(ratio.value), digits)),
-        interval: bounds
-            .map(|(low, high)| format!("[{}, {}]", signed(percent(low), digits), signed(percent(high), digits))),
-    }
-}
-
-/// A factor with at most two decimals; beyond a hundredfold either way only that.
-fn factor(ratio: f64) -> String {
-    match ratio {
-        r if r > 100.0 => ">100".to_owned(),
-        r if r < 0.01 => "<0.01".to_owned(),
-        r => fixed(r, decimals(r, None).min(2)),
-    }
+    let (value, interval) = written::change(ratio);
+    Parts { value, interval }
 }
 
 /// A ratio with its interval: `+3.1 % [+2.2, +4.0]` or `2.31x [2.11, 2.53]`.
 pub fn ratio(ratio: &Estimate) -> String {
     ratio_parts(ratio).joined()
-}
-
-/// Whether a ratio is twofold or more, either way, and so is written as a factor.
-pub fn is_factor(ratio: f64) -> bool {
-    ratio >= 2.0 || ratio <= 0.5
 }
 
 /// A relative size without a sign, such as a detectable difference or a floor: 0.015 is `1.5 %`, 4 is `factor 5.0`.
@@ -310,32 +286,6 @@ fn decimals(number: f64, half_width: Option<f64>) -> usize {
     (significant - 1 - exponent).clamp(0, 9) as usize
 }
 
-/// Decimal places of a percentage: one as a rule, two where everything is tiny, none where all is coarse.
-fn percent_decimals(percent: f64, half_width: Option<f64>) -> usize {
-    let size = half_width.unwrap_or(percent.abs()).abs();
-    if size >= 10.0 && percent.abs() >= 10.0 {
-        0
-    } else if size < 0.1 && size > 0.0 {
-        2
-    } else {
-        1
-    }
-}
-
-/// A number with exactly so many decimals.
-pub(crate) fn fixed(number: f64, decimals: usize) -> String {
-    let text = format!("{number:.decimals$}");
-    // A number that rounds to nothing has no sign.
-    let text = if text.bytes().all(|b| matches!(b, b'-' | b'0' | b'.')) { text.trim_start_matches('-') } else { &text };
-    grouped(text)
-}
-
-fn signed(number: f64, decimals: usize) -> String {
-    let text = fixed(number, decimals);
-    let is_zero = text.bytes().all(|b| matches!(b, b'0' | b'.'));
-    if number > 0.0 && !is_zero { format!("+{text}") } else { text }
-}
-
 fn round_significant(number: f64, digits: i32) -> f64 {
     if number == 0.0 || !number.is_finite() {
         return number;
@@ -343,24 +293,6 @@ fn round_significant(number: f64, digits: i32) -> f64 {
     // Through decimal text, so that 2e-5 stays 2e-5 and does not pick up binary dust.
     let precision = (digits - 1).max(0) as usize;
     format!("{number:.precision$e}").parse().unwrap_or(number)
-}
-
-/// Puts commas between the thousands of a written decimal number.
-fn grouped(text: &str) -> String {
-    let (sign, rest) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));
-    let (whole, fraction) = rest.split_once('.').map_or((rest, None), |(whole, fraction)| (whole, Some(fraction)));
-    let mut out = String::from(sign);
-    for (i, digit) in whole.chars().enumerate() {
-        if i > 0 && (whole.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    if let Some(fraction) = fraction {
-        out.push('.');
-        out.push_str(fraction);
-    }
-    out
 }
 
 #[cfg(test)]

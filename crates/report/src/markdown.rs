@@ -52,7 +52,7 @@ pub fn markdown(findings: &Findings) -> String {
 
 fn case_body(out: &mut String, case: &CaseView) {
     for verdict in &case.verdicts {
-        out.push_str(&format!("- **{}**: {}\n", verdict.verdict, escaped(&verdict.sentence)));
+        out.push_str(&format!("- {}\n", escaped(&verdict.sentence)));
     }
     for objective in &case.objectives {
         out.push_str(&format!("- **{}**: {}", objective.verdict, escaped(&objective.sentence)));
@@ -145,13 +145,7 @@ fn answer(out: &mut String, report: &Report) {
         out.push_str(&format!("{}\n\n", escaped(line)));
     }
     for answer in report.answers.iter().take(report.shown) {
-        out.push_str(&format!(
-            "- **{}** ({}, {}): {}\n",
-            answer.verdict,
-            escaped(&answer.case),
-            escaped(&answer.arms),
-            escaped(&answer.sentence)
-        ));
+        out.push_str(&format!("- {}\n", escaped(&answer.line)));
     }
     if report.answers.len() > report.shown {
         out.push_str(&format!("- and {} more, case by case below\n", report.answers.len() - report.shown));

@@ -3,7 +3,7 @@
 use tare_model::count;
 use tare_model::findings::section::{Block, Place};
 use tare_model::findings::{Answer, CaseFindings, Findings, MetricFindings, Verdict};
-use tare_model::metric::Unit;
+use tare_model::metric::{Unit, common};
 use tare_model::text::is_unfit;
 
 use crate::format;
@@ -26,10 +26,10 @@ pub fn terminal(findings: &Findings, width: usize, colour: bool) -> String {
     // Dozens of cases are summed up in lines of their own below.
     let shown: Vec<&CaseFindings> = findings.cases.iter().filter(|case| !fold::is_folded(findings, &case.id)).collect();
     let mut lines: Vec<(String, Vec<Line>)> = shown.iter().map(|case| case_lines(case, findings, &arms)).collect();
-    // What the guests themselves take matters where there are several kinds of them; a single case has its own lines.
-    if report.glance.is_some() && findings.cases.len() > 1 {
-        lines.extend(findings.across.iter().map(|metric| metric_lines("all cases", metric, findings, &arms)));
-    }
+    // The parts of a start matter where there are several kinds of guests.
+    let weighs = |metric: &&MetricFindings| common::OF_THE_GUEST.contains(&metric.spec.id.as_str());
+    let of_guests = findings.across.iter().filter(|metric| weighs(metric) || report.glance.is_some());
+    lines.extend(of_guests.map(|metric| metric_lines("all cases", metric, findings, &arms)));
     let widths = Widths::of(lines.iter().flat_map(|(_, lines)| lines), width);
     let mut out = String::new();
     if let Some(published) = &report.published {
@@ -91,9 +91,8 @@ fn summed_up(findings: &Findings, arms: &Arms, report: &Report, width: usize, st
     out
 }
 
-/// The answer in sentences, below an empty line; nothing where the tables say it all.
+/// The answer finding by finding, below an empty line; nothing where the tables say it all.
 fn answers(findings: &Findings, report: &Report, width: usize, style: &Style) -> String {
-    let one_case = findings.cases.len() == 1;
     // With many arms the sentences on what was not seen would bury those on what was; the tables above have all.
     let is_shown = |answer: &Answer| {
         report.glance.is_none()
@@ -105,10 +104,9 @@ fn answers(findings: &Findings, report: &Report, width: usize, style: &Style) ->
         if out.is_empty() {
             out.push('\n');
         }
-        let verdict = words::verdict(answer.verdict);
-        let case = if one_case { String::new() } else { format!("{}; ", view.case) };
-        let text = paragraph(&format!("{verdict}: {case}{}", answer.sentence), width, "- ", "  ");
-        out.push_str(&text.replacen(verdict, &style.verdict(answer.verdict, verdict), 1));
+        let text = paragraph(&view.line, width, "- ", "  ");
+        let (mark, painted) = (format!("- {}", view.verdict), style.verdict(answer.verdict, view.verdict));
+        out.push_str(&text.strip_prefix(&mark).map_or(text.clone(), |rest| format!("- {painted}{rest}")));
     }
     let more = all().count().saturating_sub(report.shown);
     if more > 0 {

@@ -5,6 +5,7 @@ mod available;
 mod catalog;
 mod commands;
 mod exit;
+mod glance;
 mod output;
 mod place;
 mod power;

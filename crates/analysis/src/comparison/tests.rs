@@ -39,7 +39,7 @@ fn a_difference_beyond_the_floor_is_said_with_its_interval() {
     let floor = replica(&[1.009, 1.01, 1.011, 1.01, 1.009, 1.01]);
     let worse = asked(Paired { replica: Some(&floor), ..paired(&spec, &THREE_PERCENT) });
     assert_eq!(worse.verdict, Verdict::Worse);
-    assert_eq!(worse.sentence, "container: response time, median 3.1 % longer than native [+2.2, +4.0] %");
+    assert_eq!(worse.sentence, "container has a longer response time (median) than native: +3.1 % [+2.2, +4.0]");
     assert!((worse.ratio.level - 0.96875).abs() < 1e-12, "the attained level is reported");
     let better = asked(paired(&spec, &THREE_PERCENT.map(|r| 1.0 / r)));
     assert_eq!(better.verdict, Verdict::Better);
@@ -51,7 +51,11 @@ fn a_difference_within_the_floor_is_not_called_one_and_the_floor_has_its_interva
     let floor = replica(&[1.05, 1.05, 0.97, 1.05, 1.12, 1.05]);
     let within = asked(Paired { replica: Some(&floor), ..paired(&spec, &THREE_PERCENT) });
     assert_eq!(within.verdict, Verdict::WithinFloor);
-    assert!(within.sentence.contains("differs from itself by 5.0 % [-3, +12] %"), "{}", within.sentence);
+    assert!(
+        within.sentence.ends_with(", but native differs as much from itself (+5.0 % [-3.0, +12.0])"),
+        "{}",
+        within.sentence
+    );
 }
 
 #[test]
@@ -63,13 +67,13 @@ fn where_no_difference_is_detected_the_detectable_one_is_given() {
     assert_eq!(
         none.sentence,
         format!(
-            "container: response time, median, no difference detected [-1.0, +1.0] %; a difference of {detectable} or more \
-             is detected in 80 of 100 such studies"
+            "container, response time (median): no difference from native detected: 0.0 % [-1.0, +1.0]; {detectable} or more is \
+             detected, 4 times in 5"
         )
     );
     let floor = replica(&[1.08; 6]);
     let floored = asked(Paired { replica: Some(&floor), ..paired(&spec, &equal) });
-    let end = "a difference of 8.0 % or more is detected";
+    let end = "; 8.0 % or more is detected";
     assert!(floored.sentence.contains(end), "what lies below the floor is not detectable: {}", floored.sentence);
 }
 
@@ -79,8 +83,8 @@ fn too_few_blocks_and_missing_ratios_say_so() {
     let one = asked(paired(&spec, &[1.1]));
     assert_eq!(
         one.sentence,
-        "container: response time, median 10.0 % longer than native; cannot say whether they differ: only 1 of 6 blocks \
-         completed on both"
+        "container, response time (median): +10 % against native, but cannot say whether they differ: only 1 of 6 blocks completed \
+         on both"
     );
     let none = asked(paired(&spec, &[]));
     assert_eq!((none.verdict, none.ratio.n), (Verdict::CannotSay, 0));
@@ -89,7 +93,7 @@ fn too_few_blocks_and_missing_ratios_say_so() {
     let both = asked(Paired { pairs: vec![(0, 0.0, 0.0), (1, 0.0, 0.0)], ..paired(&spec, &[]) });
     assert_eq!(both.verdict, Verdict::NoDifferenceSeen);
     assert!(
-        both.sentence.starts_with("container: response time, median, the same as native in every block"),
+        both.sentence.starts_with("container, response time (median): the same as native in every block"),
         "{}",
         both.sentence
     );
@@ -102,7 +106,7 @@ fn a_study_that_sees_only_large_differences_says_that_it_is_too_noisy() {
     assert_eq!(noisy.verdict, Verdict::TooNoisy);
     let size = words::size(noisy.detectable.unwrap());
     let end = format!(
-        "too noisy to tell [-40, +50] %; only a difference of {size} or more is detected in 80 of 100 such studies"
+        ": too noisy to tell from native: -4.6 % [-40.0, +50.0]; only {size} or more is detected, 4 times in 5"
     );
     assert!(noisy.sentence.ends_with(&end), "{}", noisy.sentence);
 }
@@ -124,7 +128,11 @@ fn the_floor_is_the_replicas_estimate_whichever_way_round() {
 fn a_metric_that_does_not_answer_the_study_yields_a_lead() {
     let lead = paired(&spec(), &THREE_PERCENT).compare();
     assert_eq!(lead.verdict, Verdict::Lead);
-    assert!(lead.sentence.ends_with("3.1 % longer than native [+2.2, +4.0] %; a lead"), "{}", lead.sentence);
+    assert!(
+        lead.sentence.ends_with("than native: +3.1 % [+2.2, +4.0]; a lead: the study does not ask about it"),
+        "{}",
+        lead.sentence
+    );
 }
 
 /// Twelve blocks that all say 3 %.
@@ -140,16 +148,12 @@ fn among_many_comparisons_a_weak_difference_is_a_lead_and_a_clear_one_stays() {
     let mut all: Vec<Comparison> = std::iter::repeat_n(weak, 35).chain([strong]).collect();
     settle_primary(all.iter_mut().map(|own| (own, of(&spec))).collect());
     assert_eq!((all[0].verdict, all[35].verdict), (Verdict::Lead, Verdict::Worse));
-    let said = "a lead: among 36 comparisons such a difference appears by chance in 100 of 100 studies";
+    let said = "a lead: among 36 comparisons chance shows as much in 100 of 100 studies";
     assert!(all[0].sentence.ends_with(said), "{}", all[0].sentence);
     // Six blocks have no p-value below 3 %.
     let mut few: Vec<Comparison> = vec![paired(&spec, &[0.99, 1.01, 1.0, 1.005, 0.995, 1.002]).compare(); 2];
     settle_primary(few.iter_mut().map(|own| (own, of(&spec))).collect());
-    assert!(
-        few[0].sentence.ends_with("; 6 blocks are too few to confirm any difference among 2 comparisons"),
-        "{}",
-        few[0].sentence
-    );
+    assert!(few[0].sentence.ends_with("; 6 blocks cannot confirm any of 2 comparisons"), "{}", few[0].sentence);
 }
 
 #[test]
@@ -167,7 +171,8 @@ fn arms_whose_interval_lies_within_the_margin_are_equivalent_even_if_they_differ
     let near = asked(Paired { margin, ..paired(&spec, &clear()) });
     assert_eq!(near.verdict, Verdict::Equivalent);
     assert!(
-        near.sentence.starts_with("container: response time, median equivalent to native within 5.0 % [+3.0"),
+        near.sentence.starts_with("container has the same response time (median) as native: +3.2 % [+3.")
+            && near.sentence.ends_with(", within the margin of 5 %"),
         "{}",
         near.sentence
     );
@@ -203,7 +208,7 @@ fn a_driver_at_its_limit_takes_the_verdict_where_it_bounds_the_figure() {
     }
     let sentence = limited(&equal, 4, 0).sentence;
     assert!(sentence.contains("the driver was at its limit with container in 4 of 6 blocks"), "{sentence}");
-    assert!(limited(&THREE_PERCENT, 0, 4).sentence.contains("%, or more: the driver was at its limit"));
+    assert!(limited(&THREE_PERCENT, 0, 4).sentence.contains("], or more: the driver was at its limit"));
 }
 
 #[test]

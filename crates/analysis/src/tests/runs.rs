@@ -28,7 +28,11 @@ fn a_slower_arm_is_found_and_said_and_the_floor_is_measured() {
     );
     let answer = &found.answer[0];
     assert_eq!((answer.arm.as_str(), answer.verdict), ("container", Verdict::Worse));
-    assert!(answer.sentence.starts_with("container: response time, median "), "{}", answer.sentence);
+    assert!(
+        answer.sentence.starts_with("container has a longer response time (median) than native: +"),
+        "{}",
+        answer.sentence
+    );
     let case = &found.cases[0];
     assert_eq!(case.metrics[0].spec.id, "response_time_p50_s");
     let ratio = &case.metrics[0].comparisons[0];
@@ -90,7 +94,7 @@ fn a_baseline_that_differs_from_itself_raises_an_alarm_and_one_that_does_not_rai
     }
     assert_eq!(alarms(&trials), 1);
     let warning = &of(&plan, &trials).warnings[0];
-    assert!(warning.contains("native differs from itself") && warning.contains("5.0 % longer"), "{warning}");
+    assert!(warning.contains("native differs from itself") && warning.contains(": +5.0 % ["), "{warning}");
 }
 
 #[test]

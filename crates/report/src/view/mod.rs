@@ -28,7 +28,7 @@ pub(crate) mod table;
 mod trust;
 
 use serde::Serialize;
-use tare_model::findings::{Answer, CaseFindings, Comparison, Findings, MetricFindings, Verdict};
+use tare_model::findings::{Answer, CaseFindings, Findings, MetricFindings, Verdict};
 use tare_model::metric::{MetricSpec, common};
 
 use crate::format;
@@ -146,6 +146,8 @@ pub(crate) struct AnswerView {
     pub(crate) case: String,
     pub(crate) arms: String,
     pub(crate) sentence: String,
+    /// The finding where nothing stands beside it: `worse: container takes longer to start than native: +22 % [+18, +27]`.
+    pub(crate) line: String,
     /// Target of the link to the case.
     pub(crate) anchor: String,
 }
@@ -268,6 +270,19 @@ fn several(arms: &Arms) -> bool {
     arms.iter().filter(|arm| !arm.is_baseline && !arm.is_replica).count() > 1
 }
 
+/// Only better and worse are not in the sentence itself; the case is named where there are several.
+fn answer_line(answer: &Answer, findings: &Findings) -> String {
+    let verdict =
+        matches!(answer.verdict, Verdict::Better | Verdict::Worse).then(|| words::verdict(answer.verdict).to_owned());
+    let case = answer.case.as_deref().filter(|_| findings.cases.len() > 1).map(|id| case_label(findings, id));
+    let said = &answer.sentence;
+    match (verdict, case) {
+        (Some(verdict), Some(case)) => format!("{verdict} ({case}): {said}"),
+        (Some(head), None) | (None, Some(head)) => format!("{head}: {said}"),
+        (None, None) => said.clone(),
+    }
+}
+
 fn answer_view(answer: &Answer, findings: &Findings, arms: &Arms) -> AnswerView {
     let baseline = arms.label(&findings.plan.study.baseline);
     let case = answer.case.as_deref();
@@ -275,6 +290,7 @@ fn answer_view(answer: &Answer, findings: &Findings, arms: &Arms) -> AnswerView 
     AnswerView {
         verdict: words::verdict(answer.verdict),
         class: words::verdict_class(answer.verdict),
+        line: answer_line(answer, findings),
         case: case.map_or_else(|| of_guests_own(findings, &answer.metric), |id| case_label(findings, id)),
         arms: format!("{} against {baseline}", arms.label(&answer.arm)),
         sentence: answer.sentence.clone(),
@@ -286,7 +302,7 @@ fn answer_view(answer: &Answer, findings: &Findings, arms: &Arms) -> AnswerView 
     }
 }
 
-/// For each arm that is neither the baseline nor its replica, how often which verdict fell.
+/// For each arm that is neither the baseline nor its replica, how many of its findings have which verdict.
 fn summary(findings: &Findings, arms: &Arms) -> Vec<String> {
     const ORDER: [Verdict; 9] = [
         Verdict::Worse,
@@ -302,56 +318,14 @@ fn summary(findings: &Findings, arms: &Arms) -> Vec<String> {
     let baseline = arms.label(&findings.plan.study.baseline);
     let compared = arms.iter().filter(|arm| !arm.is_baseline && !arm.is_replica);
     let line = |arm: &crate::plot::arms::ArmLook| {
-        let of_case = |case| primary(case)?.comparisons.iter().find(|c| c.arm == arm.id);
-        let found: Vec<Option<&Comparison>> = findings.cases.iter().map(of_case).collect();
-        let verdicts: Vec<Option<Verdict>> = found.iter().map(|found| found.map(|c| c.verdict)).collect();
-        let mut said: Vec<String> = Vec::new();
-        for verdict in ORDER {
-            let times = verdicts.iter().filter(|v| **v == Some(verdict)).count();
-            if times > 0 {
-                said.push(format!("{} in {times}", words::verdict(verdict)));
-            }
-        }
-        let silent = verdicts.iter().filter(|v| v.is_none()).count();
-        if silent > 0 {
-            said.push(format!("not compared in {silent}"));
-        }
-        let cases = format::plural(verdicts.len() as u64, "case", "cases");
-        let found: Vec<&Comparison> = found.into_iter().flatten().collect();
-        if let [Some(verdict)] = verdicts[..] {
-            return format!("{} against {baseline}: {}.{}", arm.label, words::verdict(verdict), resolution(&found));
-        }
-        format!("{} against {baseline}, {cases}: {}.{}", arm.label, said.join(", "), resolution(&found))
-    };
-    compared.map(line).collect()
-}
-
-/// The smallest detectable differences, where none was detected: without them, "no difference detected" reads as "costs nothing".
-fn resolution(comparisons: &[&Comparison]) -> String {
-    let of = |verdict: Verdict| -> Option<(String, String)> {
-        let sizes = || comparisons.iter().filter(|c| c.verdict == verdict).filter_map(|c| c.detectable);
-        Some((words::size(sizes().reduce(f64::min)?), words::size(sizes().reduce(f64::max)?)))
-    };
-    let mut out = String::new();
-    if let Some((least, most)) = of(Verdict::NoDifferenceSeen) {
-        let range =
-            if least == most { format!("{least} or more") } else { format!("{least} to {most} or more, by case") };
-        out.push_str(&format!(
-            " Where no difference was detected, one of {range} is detected in 80 of 100 such studies."
-        ));
-    }
-    if let Some((least, most)) = of(Verdict::TooNoisy) {
-        let range = if least == most {
-            format!("{least} or more")
-        } else {
-            format!("{least} or more in the quietest case and {most} or more in the noisiest")
+        let count = |verdict: Verdict| {
+            let own = findings.answer.iter().filter(|own| own.arm == arm.id && own.verdict == verdict).count();
+            (own > 0).then(|| format!("{own} {}", words::verdict(verdict)))
         };
-        out.push_str(&format!(
-            " Where it was too noisy to tell, only a difference of {range} is detected in 80 of 100 such studies: the host \
-             was too noisy for this number of blocks."
-        ));
-    }
-    out
+        let said: Vec<String> = ORDER.into_iter().filter_map(count).collect();
+        (!said.is_empty()).then(|| format!("{} against {baseline}: {}.", arm.label, said.join(", ")))
+    };
+    compared.filter_map(line).collect()
 }
 
 /// All comparisons of primary metrics in one figure.

@@ -11,6 +11,7 @@ use crate::args::{RunArguments, StudyArguments};
 use crate::commands::plan::{Goal, planned};
 use crate::commands::report;
 use crate::exit::{Exit, Failure};
+use crate::glance::Glance;
 use crate::progress::Progress;
 use crate::{output, place, said, studies};
 
@@ -59,6 +60,7 @@ pub fn execute(mut loaded: LoadedStudy, how: &How<'_>) -> Result<Exit, Failure> 
     let source = tare_study::redacted(&loaded.source, &redactor);
     output::keep_out(tare_controller::redactor(&loaded.study, false));
     let progress = Progress::new(&absolute(how.out));
+    let glance = Glance::begin();
     for note in [runs(&loaded.study), tare_lab::ends_with_session()].iter().flatten() {
         progress.note(note);
     }
@@ -67,6 +69,9 @@ pub fn execute(mut loaded: LoadedStudy, how: &How<'_>) -> Result<Exit, Failure> 
     // Only here the arms are known that are left out, and what their reasons must not hold.
     let shown = redactor.plan(&plan);
     (plan.deviations, plan.left_out) = (shown.deviations, shown.left_out);
+    if let Some(note) = glance.note() {
+        progress.note(&note);
+    }
     let cancel = Cancel::new();
     cancel.on_signals().map_err(|error| Failure::new(format!("signals cannot be caught: {error}"), Exit::Failure))?;
     let options = RunOptions {
