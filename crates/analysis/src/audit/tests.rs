@@ -263,7 +263,7 @@ fn conditions_and_the_instrument_are_reported_for_our_own_runs() {
     let starved = Flag { kind: "driver-starved".into(), detail: "the driver waited for a CPU".into() };
     let (plan, trials) = run(6, |record| record.flags.push(starved.clone()));
     let found = entries(&plan, &trials);
-    let said = "driver-starved in 12 of 12 trials, such as: the driver waited for a CPU.";
+    let said = "driver-starved in 18 of 18 trials, such as: the driver waited for a CPU.";
     assert_eq!(of(&found, AuditCheck::Instrument)[0], (AuditOutcome::Reservation, said));
     assert_eq!(findings(&plan, &trials).answer[0].verdict, Verdict::Worse, "a reservation takes no verdict");
     // A window of 8 s and one CPU for the driver.

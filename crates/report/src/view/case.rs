@@ -403,6 +403,9 @@ fn missing(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<String>
     let Some(metric) = primary(case) else {
         return vec!["No trial of this case completed: there are no figures.".to_owned()];
     };
+    if metric.arms.is_empty() {
+        return vec!["No trial of any arm completed in this case.".to_owned()];
+    }
     let mut few: Vec<(u32, Vec<&str>)> = Vec::new();
     for arm in arms.iter() {
         match metric.arms.iter().find(|estimate| estimate.arm == arm.id) {

@@ -13,6 +13,8 @@ use crate::words;
 /// The table, and beside it what must not be read with it.
 #[derive(Debug, Serialize)]
 pub(crate) struct Glance {
+    /// Whether the table stands in place of the sentences, which are too many to be read one by one.
+    pub(crate) instead: bool,
     /// The baseline, and every arm that may be compared with it.
     pub(crate) compared: Table,
     /// Arms whose figures must not be compared; `None` where there is none.
@@ -43,7 +45,7 @@ struct Measure<'a> {
 const COLUMNS: usize = 8;
 
 /// Findings that are read more easily as sentences than as a table.
-const FINDINGS: usize = 12;
+const FINDINGS: usize = 16;
 
 /// Most arms, beside the baseline, of which sentences are read more easily than a table.
 const FEW: usize = 3;
@@ -76,6 +78,7 @@ impl Glance {
             remedy: words::ended(&left.remedy),
         });
         Some(Self {
+            instead: large,
             compared: table(caption, &measures, &compared).filled()?,
             why_apart: sentences.map(|comparison| comparison.sentence.clone()).collect(),
             apart: table(apart_caption.to_owned(), &measures, &apart).filled(),
