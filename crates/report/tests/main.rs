@@ -11,4 +11,5 @@ mod outputs;
 mod page;
 mod serving;
 mod store;
+mod tables;
 mod tiles;

@@ -10,6 +10,7 @@ mod common;
 mod compare;
 mod confined;
 mod density;
+mod formats;
 mod hostile;
 mod hostile_input;
 mod import;

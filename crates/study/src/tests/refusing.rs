@@ -48,7 +48,7 @@ const WRONG: &[Wrong] = &[
     ("platform = \"native\"", "platform = \"naive\"", "arms.native.platform", "did you mean `native`?"),
     ("platform = \"native\"", "", "arms.native.platform", "`arms.native` has no `platform`"),
     ("label = \"on the host\"", "label = 1", "arms.native.label", "a text in quotes"),
-    ("label = \"on the host\"", "options = { x = 1 }", "arms.native.options.x", "unknown field"),
+    ("label = \"on the host\"", "options = { x = 1 }", "arms.native.options.x", "is no field"),
     ("label = \"on the host\"", "options = 5", "arms.native.options", "must be a table"),
     ("options = { runtime = \"runc\" }", "options = { runtime = 1 }", "arms.runc.options.runtime", "expected a string"),
     ("options = { runtime = \"runc\" }", "options = { runtime = 1979-05-27 }", "arms.runc.options.runtime", "a date"),

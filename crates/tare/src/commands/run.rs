@@ -7,12 +7,12 @@ use tare_model::study::Study;
 use tare_record::{RecordError, RunFolder};
 use tare_study::LoadedStudy;
 
-use crate::args::{RunArguments, StudyArguments};
+use crate::args::{Format, RunArguments, StudyArguments};
 use crate::commands::plan::{Goal, planned};
 use crate::commands::report;
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
-use crate::{output, place, said, studies};
+use crate::{forms, output, place, said, studies};
 
 /// Runs a study to its report.
 pub fn command(arguments: &RunArguments) -> Result<Exit, Failure> {
@@ -24,6 +24,7 @@ pub fn command(arguments: &RunArguments) -> Result<Exit, Failure> {
         redact: !arguments.no_redact,
         alongside: arguments.alongside,
         asked: &arguments.study,
+        format: Format::Text,
     };
     execute(loaded, &how)
 }
@@ -40,6 +41,8 @@ pub struct How<'a> {
     pub alongside: bool,
     /// What the user asked for beside the study.
     pub asked: &'a StudyArguments,
+    /// How the caller prints: the report of the trials goes to standard output as text alone, so that another form is one document.
+    pub format: Format,
 }
 
 /// Runs a study that is loaded, and ends with findings and report.
@@ -59,7 +62,8 @@ pub fn execute(mut loaded: LoadedStudy, how: &How<'_>) -> Result<Exit, Failure> 
     let source = tare_study::redacted(&loaded.source, &redactor);
     output::keep_out(tare_controller::redactor(&loaded.study, false));
     let progress = Progress::new(&absolute(how.out));
-    for note in [runs(&loaded.study), tare_lab::ends_with_session()].iter().flatten() {
+    let alone = tare_study::alone(&loaded.study).map(str::to_owned);
+    for note in [runs(&loaded.study), alone, tare_lab::ends_with_session()].iter().flatten() {
         progress.note(note);
     }
     let goal = if how.resume { Goal::Resume } else { Goal::Run };
@@ -88,7 +92,7 @@ pub fn execute(mut loaded: LoadedStudy, how: &How<'_>) -> Result<Exit, Failure> 
     let ended = tare_controller::run(&options);
     progress.finish();
     let end = ended.map_err(|error| failure(&error, &loaded.study.name))?;
-    conclude(how.out, &end)
+    conclude(how, &end)
 }
 
 /// The seed of a run whose study names none: drawn, or the one that the run began with. It is short, for people will write it down. The run
@@ -144,13 +148,15 @@ fn failure(error: &ControllerError, study: &str) -> Failure {
 }
 
 /// Findings and report of whatever was completed.
-fn conclude(out: &Path, end: &RunEnd) -> Result<Exit, Failure> {
+fn conclude(how: &How<'_>, end: &RunEnd) -> Result<Exit, Failure> {
+    let out = how.out;
+    let print = |text: &str| if how.format == Format::Text { output::print(text) } else { Ok(output::note(text)) };
     if end.completed + end.invalid + end.failed == 0 {
         let Some(reason) = &end.interrupted else {
-            output::print(&format!("no trial was run (the plan holds no trial); {} holds the plan", out.display()))?;
+            print(&format!("no trial was run (the plan holds no trial); {} holds the plan", out.display()))?;
             return Ok(Exit::Failure);
         };
-        output::print(&format!(
+        print(&format!(
             "stopped by {reason}: everything was taken down, and no trial was completed, so none is kept; \
              begin anew with the same command and `--resume --out {}`",
             out.display()
@@ -159,11 +165,11 @@ fn conclude(out: &Path, end: &RunEnd) -> Result<Exit, Failure> {
     }
     let findings = report::analysed(out, false)?;
     let html = report::write_all(out, &findings)?;
-    output::print(&tare_report::terminal(&findings, report::width(), report::colour()))?;
-    output::print(&format!("report: {}", absolute(&html).display()))?;
-    report::print_root_hash(&findings)?;
+    print(&tare_report::terminal(&findings, forms::width(), report::colour()))?;
+    print(&format!("report: {}", absolute(&html).display()))?;
+    print(&report::root_hash(&findings))?;
     if let Some(reason) = &end.interrupted {
-        output::print(&format!(
+        print(&format!(
             "stopped by {reason}: everything was taken down, {} trials are kept; \
              go on with the same command and `--resume --out {}`",
             end.completed + end.invalid + end.failed,
@@ -172,7 +178,7 @@ fn conclude(out: &Path, end: &RunEnd) -> Result<Exit, Failure> {
         return Ok(Exit::Interrupted);
     }
     if end.invalid + end.failed > 0 {
-        output::print(&format!("{} trials failed and {} are invalid: the report lists why", end.failed, end.invalid))?;
+        print(&format!("{} trials failed and {} are invalid: the report lists why", end.failed, end.invalid))?;
         return Ok(Exit::Incomplete);
     }
     Ok(Exit::Success)
