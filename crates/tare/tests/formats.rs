@@ -133,6 +133,26 @@ schedule = "trials"
     assert!(stderr(&ran).contains(&format!("2 trials in 1 block, {time}")), "{time}: {}", stderr(&ran));
 }
 
+#[test]
+fn a_program_that_the_guest_does_not_have_ends_the_run_at_its_first_trial() {
+    let folder = tempfile::tempdir().unwrap();
+    let arms = "[arms.native]\nplatform = \"native\"\n[arms.other]\nplatform = \"native\"\n";
+    let case = "[guest]\ncpus = 1\nmemory = \"64MiB\"\n[cases.gone]\nworkload = \"exec\"\nschedule = \"trials\"\nparameters = { command = [\"/no/such\"] }\n";
+    let study = write_study(folder.path(), &format!("{HEAD}{arms}{case}"));
+    let out = folder.path().join("run");
+    let ran = run(&["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+    if ran.status.code() == Some(4) {
+        return tare_testkit::skipped(&format!("no run can be made here: {}", stderr(&ran)));
+    }
+    expect_code(&ran, 3);
+    let said = stdout(&ran);
+    assert!(
+        said.contains("stopped by a failure that every further trial would repeat: cannot start `/no/such`"),
+        "{said}"
+    );
+    assert_eq!(tare_record::RunFolder::open(&out).unwrap().trials().unwrap().len(), 1, "of six");
+}
+
 const HEAD: &str = "schema = 1\nname = \"x\"\nquestion = \"Q?\"\nbaseline = \"native\"\nblocks = 2\n";
 
 /// What a plan of a study with these tables says on standard error.
@@ -196,7 +216,7 @@ fn python_reads_the_tables_of_a_run_without_a_network() {
     let readers = [
         (
             "duckdb",
-            "import duckdb; print(duckdb.sql(\"SELECT count(*), any_value(typeof(ratio)) FROM 'comparisons.parquet'\").fetchone())",
+            "import duckdb; print(duckdb.sql(\"SELECT count(*), any_value(typeof(ratio)) FROM 'comparisons.parquet'\").fetchall()[0])",
             format!("({rows}, 'DOUBLE')"),
         ),
         (

@@ -168,6 +168,10 @@ fn conclude(how: &How<'_>, end: &RunEnd) -> Result<Exit, Failure> {
     print(&tare_report::terminal(&findings, forms::width(), report::colour()))?;
     print(&format!("report: {}", absolute(&html).display()))?;
     print(&report::root_hash(&findings))?;
+    if let Some(reason) = end.interrupted.as_ref().filter(|_| end.hopeless) {
+        print(&format!("stopped by {reason}. Mend the study, or what its guests are made of, and begin a new run"))?;
+        return Ok(Exit::Incomplete);
+    }
     if let Some(reason) = &end.interrupted {
         print(&format!(
             "stopped by {reason}: everything was taken down, {} trials are kept; \
