@@ -33,7 +33,7 @@ fn metric(plan: &Plan, trials: &[TrialRecord], spec: &MetricSpec) -> MetricFindi
     let arms = study.arms.iter().filter_map(|arm| {
         let blocks = of(&arm.id).by_block(of(&arm.id));
         let estimate = estimate::of_values(&blocks.iter().map(|(_, value)| *value).collect::<Vec<_>>())?;
-        Some(ArmEstimate { arm: arm.id.clone(), estimate, blocks })
+        Some(ArmEstimate { case: String::new(), metric: String::new(), arm: arm.id.clone(), estimate, blocks })
     });
     let arms = arms.collect();
     let Some(baseline) = study.arms.iter().find(|arm| arm.id == study.baseline) else {
@@ -216,7 +216,7 @@ mod tests {
             large.planned.case = "large".to_owned();
             let Outcome::Completed(m) = &mut large.outcome else { panic!("it completed") };
             m.metrics.insert(common::IDLE_MEMORY.into(), 3e6);
-            if large.planned.arm == "container" && large.planned.block > 0 {
+            if large.planned.arm == "container" && large.planned.block > 1 {
                 large.outcome = Outcome::Invalid { reason: "it fell over".to_owned() };
             }
             trials.push(large);

@@ -342,7 +342,7 @@ impl<'a> CaseTrials<'a> {
             let blocks = self.values(&arm.id, &spec.id);
             let values: Vec<f64> = blocks.iter().map(|(_, value)| *value).collect();
             let estimate = estimate::of_values(&values)?;
-            Some(ArmEstimate { arm: arm.id.clone(), estimate, blocks })
+            Some(ArmEstimate { case: String::new(), metric: String::new(), arm: arm.id.clone(), estimate, blocks })
         });
         let incomplete = self.arms().filter_map(|(arm, trials)| incomplete::of_arm(&arm.id, trials, spec)).collect();
         MetricFindings { spec: spec.clone(), arms: arms.collect(), comparisons: self.comparisons(spec), incomplete }

@@ -105,8 +105,7 @@ impl Paired<'_> {
         if let Some((block, ..)) = self.pairs.iter().find(|&&(_, a, b)| a <= 0.0 || b <= 0.0) {
             let label = &self.of.spec.label;
             return Err(format!(
-                "a ratio of {label} needs values above zero, but block {} has one of zero or below",
-                block + 1
+                "a ratio of {label} needs values above zero, but block {block} has one of zero or below"
             ));
         }
         let logs: Vec<f64> = self.pairs.iter().map(|&(_, a, b)| (a / b).ln()).collect();

@@ -21,6 +21,18 @@ use crate::{
     across, answer, audit, consolidation, density, estimate, flags, marked, method, score, series, sizing, turns,
 };
 
+/// Gives every row its keys, so that it can be read apart from what is around it.
+fn keyed(case: &str, metrics: &mut [MetricFindings]) {
+    for MetricFindings { spec, arms, comparisons, .. } in metrics {
+        let arms = arms.iter_mut().map(|own| (&mut own.case, &mut own.metric));
+        let comparisons = comparisons.iter_mut().map(|own| (&mut own.case, &mut own.metric));
+        for (own, metric) in arms.chain(comparisons) {
+            case.clone_into(own);
+            spec.id.clone_into(metric);
+        }
+    }
+}
+
 /// Makes the findings: the same input gives the same output, whatever the order of trials.
 pub fn findings(run: &Run<'_>) -> Findings {
     let plan = marked::marked(run.plan, run.trials);
@@ -33,6 +45,8 @@ pub fn findings(run: &Run<'_>) -> Findings {
         trials.iter().zip(metrics).map(|(case, metrics)| case.findings(metrics)).collect();
     let unsafety = Unsafe::of(run.trials);
     cases.iter_mut().for_each(|case| unsafety.qualify(run.plan, case));
+    cases.iter_mut().for_each(|case| keyed(&case.id, &mut case.metrics));
+    keyed("", &mut across);
     let audit = audit::entries(run.plan, run.trials);
     cases.iter_mut().for_each(|case| audit::qualify(run.plan, &audit, case));
     let figures = Figures { plan: run.plan, cases: &cases };

@@ -57,7 +57,13 @@ mod tests {
 
     fn arm(values: &[f64]) -> ArmEstimate {
         let blocks = values.iter().enumerate().map(|(block, value)| (block as u32, *value)).collect();
-        ArmEstimate { arm: "container".to_owned(), estimate: Estimate::default(), blocks }
+        ArmEstimate {
+            case: String::new(),
+            metric: String::new(),
+            arm: "container".to_owned(),
+            estimate: Estimate::default(),
+            blocks,
+        }
     }
 
     #[test]

@@ -134,7 +134,7 @@ mod tests {
         let records: Vec<_> = (0..24).map(|index| testing::turns_trial(&plan, index)).collect();
         let found = |blocks: u32, spec: usize| {
             let mut by_arm: BTreeMap<&str, Vec<&TrialRecord>> = BTreeMap::new();
-            for record in records.iter().filter(|record| record.planned.block < blocks) {
+            for record in records.iter().filter(|record| record.planned.block <= blocks) {
                 by_arm.entry(&record.planned.arm).or_default().push(record);
             }
             let comparison = Comparison { arm: testing::ARMS[1].to_owned(), detectable: Some(0.04), ..comparison() };

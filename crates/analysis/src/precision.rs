@@ -156,7 +156,7 @@ impl<'a> Case<'a> {
 
     /// The trials of an arm in the first `blocks` blocks of the study.
     fn of_arm(&self, arm: &str, blocks: u32) -> Vec<&'a TrialRecord> {
-        let among = |planned: &PlannedTrial| planned.arm == arm && self.plan.study_block(planned) < blocks;
+        let among = |planned: &PlannedTrial| planned.arm == arm && self.plan.study_block(planned) <= blocks;
         self.trials.iter().copied().filter(|own| among(&own.planned)).collect()
     }
 }

@@ -47,7 +47,7 @@ fn of_trial(record: &TrialRecord, measurement: &Measurement, case: &Case, fixed:
 
 fn empty() -> RequestTable {
     let total = RequestRow::default();
-    RequestTable { block: 0, iteration: 1, load: 0.0, window_s: 0.0, rows: Vec::new(), total, met: true }
+    RequestTable { block: 1, iteration: 1, load: 0.0, window_s: 0.0, rows: Vec::new(), total, met: true }
 }
 
 /// Whether a trial met every objective of its case; one that has no figure for an objective did not.

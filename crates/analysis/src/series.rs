@@ -268,7 +268,7 @@ mod tests {
             }
         }
         let trials: Vec<_> = trials.iter().collect();
-        assert_eq!(timeline("native", &trials, "m", 0).unwrap().block, 4);
+        assert_eq!(timeline("native", &trials, "m", 0).unwrap().block, 5);
         assert_eq!(timeline("native", &[], "m", 0), None);
     }
 

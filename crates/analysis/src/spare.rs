@@ -59,7 +59,7 @@ pub(crate) fn judge(plan: &Plan, case: &str, blocks: u32, trials: &[TrialRecord]
     if plan.study.spare_blocks == 0 {
         return None;
     }
-    let first = |own: &&TrialRecord| own.planned.case == case && plan.study_block(&own.planned) < blocks;
+    let first = |own: &&TrialRecord| own.planned.case == case && plan.study_block(&own.planned) <= blocks;
     let undisturbed = Blocks::of(plan, trials.iter().filter(first)).undisturbed();
     let ended = if undisturbed >= planned {
         Some(WhyEnded::Undisturbed)
@@ -120,7 +120,7 @@ mod tests {
 
     fn findings(disturbed: &[u32], ran: u32) -> Findings {
         let (plan, mut trials) = run(disturbed);
-        trials.retain(|record| record.planned.block < ran);
+        trials.retain(|record| record.planned.block <= ran);
         crate::tests::of(&plan, &trials)
     }
 

@@ -1,6 +1,6 @@
 //! What all trials of a run have in common.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tare_model::plan::Plan;
 use tare_platform::{Platform, Site};
@@ -32,4 +32,6 @@ pub struct Bench<'a> {
     pub mixed: bool,
     /// The memory of the host that carries the guests.
     pub host: Arc<dyn HostAccess>,
+    /// What a trial found that no further one could do better, such as a program that the guest does not have.
+    pub hopeless: OnceLock<String>,
 }

@@ -60,7 +60,9 @@ impl Blocks {
     /// # Errors
     /// When the journal cannot be written.
     pub fn wants(&mut self, bench: &Bench<'_>, planned: &PlannedTrial) -> Result<bool, RecordError> {
-        let (plan, case, block) = (bench.plan, &planned.case, bench.plan.study_block(planned));
+        let (plan, case) = (bench.plan, &planned.case);
+        // So many blocks are whole when this one begins.
+        let block = plan.study_block(planned).saturating_sub(1);
         if !self.is_spared(plan, planned) && self.begun.get(case) != Some(&block) {
             self.judge(bench, case, block)?;
             self.begun.insert(case.clone(), block);

@@ -113,5 +113,5 @@ fn alone(case: &Case) -> Case {
 /// A trial that is none of the plan's, for its names.
 fn planned(bench: &Bench<'_>, case: &Case) -> PlannedTrial {
     let index = u32::try_from(bench.plan.trials.len()).unwrap_or(u32::MAX);
-    PlannedTrial { index, block: 0, case: case.id.clone(), arm: bench.plan.study.baseline.clone() }
+    PlannedTrial { index, block: 1, case: case.id.clone(), arm: bench.plan.study.baseline.clone() }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tare_lab::{Lab, LabConfig, Ledger, StateDir};
 use tare_model::Refusal;
@@ -80,6 +80,8 @@ pub struct RunEnd {
     pub failed: u32,
     /// Why it ended before its plan did.
     pub interrupted: Option<String>,
+    /// Whether that is a failure which every further trial would repeat.
+    pub hopeless: bool,
 }
 
 /// Runs a plan, or goes on with one. Dead runs are reaped first, so that this run's host is clean.
@@ -340,6 +342,7 @@ fn in_lab(
         client: made.client.as_deref(),
         mixed: made.mixed(),
         host: options.registry.host(),
+        hopeless: OnceLock::new(),
     };
     all_trials(options, made, &bench)
 }
@@ -385,6 +388,10 @@ fn all_trials(options: &RunOptions<'_>, made: &Made, bench: &Bench<'_>) -> Resul
             break;
         }
         keep(options, bench, records, &mut blocks)?;
+        if let Some(why) = bench.hopeless.get() {
+            let end = count(options.out, Some(format!("a failure that every further trial would repeat: {why}")))?;
+            return Ok(RunEnd { hopeless: true, ..end });
+        }
     }
     if interrupted.is_none() {
         blocks.finish(bench)?;
@@ -476,7 +483,7 @@ fn offered(bench: &Bench<'_>, tasks: Vec<Task<'_>>, folder: &Path) -> Result<Vec
 
 /// How the trials in the run folder ended.
 fn count(out: &Path, interrupted: Option<String>) -> Result<RunEnd, ControllerError> {
-    let mut end = RunEnd { completed: 0, invalid: 0, failed: 0, interrupted };
+    let mut end = RunEnd { completed: 0, invalid: 0, failed: 0, interrupted, hopeless: false };
     for record in RunFolder::open(out)?.trials()? {
         match record.outcome {
             Outcome::Completed(_) => end.completed += 1,

@@ -258,7 +258,7 @@ fn a_first_load_that_is_too_much_is_gone_below_and_where_nothing_holds_there_are
 fn a_guest_that_stays_ends_the_search_before_the_next_is_made() {
     let Some(agent) = ready() else { return };
     let mut plan = search_plan(SPEC);
-    plan.trials.push(PlannedTrial { index: 1, block: 0, case: "idle".into(), arm: "b".into() });
+    plan.trials.push(PlannedTrial { index: 1, block: 1, case: "idle".into(), arm: "b".into() });
     plan.study.cases[0].load = CaseLoad::Capacity(CapacitySpec { from: 30.0, most: 30.0, ..SPEC });
     let ran = ran(&agent, "stays", &plan, &[(2, Hitch::Stays)]);
     let Outcome::Failed { phase: Phase::Teardown, reason } = ran.outcome() else { panic!("{:?}", ran.outcome()) };

@@ -125,7 +125,7 @@ fn the_load_is_found_once_a_run_and_kept_when_it_is_resumed() {
     }
     let Some(agent) = ready() else { return };
     let mut plan = listed(&[1]);
-    plan.trials.push(PlannedTrial { index: 1, block: 0, case: "idle".into(), arm: "b".into() });
+    plan.trials.push(PlannedTrial { index: 1, block: 1, case: "idle".into(), arm: "b".into() });
     let folder = tempfile::tempdir().unwrap();
     // Of the form that a run folder must have to be gone on with.
     let run_id = format!("20260102-030406-{:04x}", std::process::id() as u16);
@@ -294,7 +294,7 @@ fn a_host_without_room_for_one_guest_is_refused_with_the_figures() {
 /// A plan of two arms, of which the second merges.
 fn merging_plan(guests: &[u32]) -> Plan {
     let mut plan = listed(guests);
-    plan.trials.push(PlannedTrial { index: 1, block: 0, case: "idle".into(), arm: "b".into() });
+    plan.trials.push(PlannedTrial { index: 1, block: 1, case: "idle".into(), arm: "b".into() });
     let rule = MergeRule::Fixed { pages_to_scan: 137, sleep: Span::from_millis(33) };
     plan.study.arms[1].host_memory = HostMemory { merging: Some(Merging { rule, zero_pages: true }), huge_pages: None };
     plan

@@ -115,7 +115,7 @@ pub(crate) fn planned(study: Study, mut reported: Vec<ReportedTrial>) -> (Plan, 
 
 fn record(index: u32, trial: ReportedTrial) -> TrialRecord {
     TrialRecord {
-        planned: PlannedTrial { index, block: 0, case: trial.case, arm: trial.arm },
+        planned: PlannedTrial { index, block: 1, case: trial.case, arm: trial.arm },
         started_at: String::new(),
         wall_s: trial.window_s,
         load_s: trial.window_s,

@@ -29,6 +29,7 @@ use lzma_rust2 as _;
 use miette as _;
 use minijinja as _;
 use oci_spec as _;
+use parquet as _;
 use postcard as _;
 use postgres_protocol as _;
 use proc_macro2 as _;

@@ -343,6 +343,10 @@ pub struct MetricFindings {
 /// A metric on one arm.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ArmEstimate {
+    /// Case id; empty where the figure is one over all cases.
+    pub case: String,
+    /// Metric id.
+    pub metric: String,
     /// Arm id.
     pub arm: String,
     /// Over the completed blocks.
@@ -389,7 +393,7 @@ pub struct ArmCpu {
 pub struct Timeline {
     /// Arm id.
     pub arm: String,
-    /// Block.
+    /// Block, from 1.
     pub block: u32,
     /// Start and end of steady state, seconds from the start of load.
     pub steady_s: (f64, f64),
@@ -400,7 +404,7 @@ pub struct Timeline {
 /// A trial without figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NotCompleted {
-    /// Block.
+    /// Block, from 1.
     pub block: u32,
     /// Case id.
     pub case: String,
@@ -415,7 +419,7 @@ pub struct NotCompleted {
 /// A trial with figures and flags.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FlaggedTrial {
-    /// Block.
+    /// Block, from 1.
     pub block: u32,
     /// Case id.
     pub case: String,

@@ -47,9 +47,9 @@ impl Plan {
         steps
     }
 
-    /// The block of the study to which a trial belongs, from 0. Cases in pairs have several blocks of their own for each.
+    /// The block of the study to which a trial belongs, from 1. Cases in pairs have several blocks of their own for each.
     pub fn study_block(&self, trial: &PlannedTrial) -> u32 {
-        trial.block / self.pairs(&trial.case)
+        trial.block.saturating_sub(1) / self.pairs(&trial.case) + 1
     }
 
     /// Blocks of its own that a case has for each block of the study.
@@ -96,7 +96,7 @@ impl CpuPlacement {
 pub struct PlannedTrial {
     /// Position in the run, from 0.
     pub index: u32,
-    /// Block of its case, from 0. Arms are compared within it.
+    /// Block of its case, from 1. Arms are compared within it.
     pub block: u32,
     /// Case id.
     pub case: String,

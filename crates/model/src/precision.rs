@@ -45,7 +45,7 @@ impl CaseBlocks {
 
 /// Whether a planned trial is of a block that its case does not take.
 pub fn is_spared(plan: &Plan, ended: &[CaseBlocks], planned: &PlannedTrial) -> bool {
-    ended.iter().any(|own| own.case == planned.case && plan.study_block(planned) >= own.blocks)
+    ended.iter().any(|own| own.case == planned.case && plan.study_block(planned) > own.blocks)
 }
 
 /// What is known of a case after some whole blocks.

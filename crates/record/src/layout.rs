@@ -28,7 +28,16 @@ pub const REPORT_MARKDOWN: &str = "report.md";
 pub const README: &str = "README.txt";
 
 /// The tables of the report, in stored units.
-pub const TABLES: [&str; 4] = ["comparisons.csv", "percentiles.csv", "samples.csv", "trials.csv"];
+pub const TABLES: [&str; 8] = [
+    "comparisons.csv",
+    "comparisons.parquet",
+    "percentiles.csv",
+    "percentiles.parquet",
+    "samples.csv",
+    "samples.parquet",
+    "trials.csv",
+    "trials.parquet",
+];
 
 const MIB: u64 = 1 << 20;
 
@@ -61,9 +70,19 @@ journal.jsonl     what was done, one JSON object a line, in order; the first has
 results.sqlite    every figure of every trial (SQLite 3)
 findings.json     estimates, intervals and verdicts, made from the files above
 report.html       the same for people; report.md without figures
-*.csv             four tables for programs, in stored units; the first line names the columns: trials (each metric of each
+*.parquet, *.csv  four tables for programs, twice, in stored units; columns of Parquet files have types, and the first line of CSV files names
+                  the columns: trials (each metric of each
                   completed trial), comparisons (each metric on each arm, and against the baseline), percentiles, samples
                   (the trials that the report draws over time). All else is in findings.json
+
+The verdicts on primary metrics, from Parquet files, with DuckDB and with pandas (which needs pyarrow or fastparquet); no network is needed:
+
+    SELECT \"case\", arm, metric, ratio, ratio_low, ratio_high, verdict FROM 'comparisons.parquet'
+    WHERE \"primary\" AND verdict IS NOT NULL ORDER BY 1, 2, 3;
+
+    import pandas
+    pandas.read_parquet('comparisons.parquet').query('primary and verdict.notna()')[
+        ['case', 'arm', 'metric', 'ratio', 'ratio_low', 'ratio_high', 'verdict']]
 
 Tables and views of results.sqlite. `trial` is the position in the plan, from 0. Units are the last
 word of a column's name; the unit of a metric is in metric_specs. All times in _ns are CLOCK_MONOTONIC of the host.
@@ -144,10 +163,6 @@ How requests were served at each load that was tried, where the largest is looke
            sum(good + tolerable) * 1.0 / sum(requests) AS at_least_tolerable, sum(bytes) / sum(response_s) AS byte_rate
     FROM requests JOIN trials USING (trial) WHERE position IS NOT NULL
     GROUP BY case_id, arm, block, position, load ORDER BY case_id, arm, block, position;
-
-DuckDB reads the file, too, once `INSTALL sqlite; LOAD sqlite;` has fetched its extension over the network:
-
-    ATTACH 'results.sqlite' AS run (TYPE sqlite, READ_ONLY);
 
 Do not edit these files: tare keeps a digest of each trial and says when one was altered. `tare verify .` checks the files
 above findings.json and prints the root hash, the `chain` of the journal's last line; `tare verify . --root HASH` checks that this is the run that was reported.

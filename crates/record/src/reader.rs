@@ -228,7 +228,9 @@ fn fits(plan: &Plan) -> Result<(), String> {
         return Err(format!("has {pairs} pairs of {} arms in case {case}", arms.len()));
     }
     let stray = plan.trials.iter().enumerate().find(|(at, trial)| {
-        let within = cases.get(trial.case.as_str()).is_some_and(|pairs| trial.block / pairs < study.most_blocks());
+        let most = |pairs: &u32| u64::from(*pairs) * u64::from(study.most_blocks());
+        let within =
+            cases.get(trial.case.as_str()).is_some_and(|pairs| (1..=most(pairs)).contains(&trial.block.into()));
         trial.index as usize != *at || !within || !arms.contains(trial.arm.as_str())
     });
     match stray {

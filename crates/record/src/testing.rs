@@ -83,7 +83,7 @@ pub fn plan(blocks: u32) -> Plan {
         .map(|index| {
             let block = index / arms;
             let arm = ARMS[((index + block) % arms) as usize].to_owned();
-            PlannedTrial { index, block, case: "idle".to_owned(), arm }
+            PlannedTrial { index, block: block + 1, case: "idle".to_owned(), arm }
         })
         .collect();
     Plan {

@@ -5,8 +5,9 @@ use minijinja::{Environment, Value, context};
 use serde::Serialize;
 use tare_model::findings::Findings;
 
-use crate::csv::{SAMPLES, csv};
+use crate::csv::csv;
 use crate::error::ReportError;
+use crate::tables::SAMPLES;
 use crate::view::Report;
 
 /// The style sheet, shared by every page.
@@ -19,7 +20,8 @@ const STYLE: &str = include_str!("../templates/style.css");
 pub fn html(findings: &Findings) -> Result<String, ReportError> {
     let mut report = Report::new(findings);
     report.say_once();
-    let files: Vec<File> = csv(findings).into_iter().filter(|(name, _)| name != SAMPLES).map(File::new).collect();
+    let files: Vec<File> =
+        csv(findings).into_iter().filter(|(name, _)| !name.starts_with(SAMPLES)).map(File::new).collect();
     render("report.html", context! { report => Value::from(Serde(&report)), files => Value::from(Serde(&files)) })
 }
 
@@ -34,6 +36,7 @@ pub(crate) fn render(template: &str, values: Value) -> Result<String, ReportErro
         ("more.html", include_str!("../templates/more.html")),
         ("instances.html", include_str!("../templates/instances.html")),
         ("comparison.html", include_str!("../templates/comparison.html")),
+        ("page.html", include_str!("../templates/page.html")),
     ] {
         environment.add_template(name, source).map_err(ReportError::Template)?;
     }

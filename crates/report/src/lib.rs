@@ -1,4 +1,4 @@
-//! Findings to HTML, Markdown, JSON, CSV and the terminal.
+//! Findings to HTML, Markdown, JSON, CSV, Parquet and the terminal.
 //!
 //! Nothing is computed here that could change an answer: every figure, verdict and sentence comes
 //! from [`tare_model::findings::Findings`]. This crate decides only how it is read.
@@ -9,7 +9,10 @@ mod error;
 pub mod format;
 mod html;
 mod markdown;
+mod page;
+mod parquet;
 mod plot;
+mod tables;
 mod terminal;
 mod view;
 pub mod words;
@@ -19,6 +22,8 @@ pub use csv::csv;
 pub use error::ReportError;
 pub use html::html;
 pub use markdown::markdown;
+pub use page::{Page, PagePart, page_html, page_markdown, page_text};
+pub use parquet::parquet;
 pub use terminal::terminal;
 
 use tare_model::findings::Findings;

@@ -248,7 +248,8 @@ fn push_tables(out: &mut String, tables: &[Table]) {
 
 /// A table with its caption in bold above it.
 pub(crate) fn table_markdown(table: &Table) -> String {
-    let mut out = format!("**{}**\n\n|", escaped(&table.caption));
+    let caption = escaped(&table.caption);
+    let mut out = if caption.is_empty() { "|".to_owned() } else { format!("**{caption}**\n\n|") };
     for column in &table.columns {
         let note = if column.note.is_empty() { String::new() } else { format!(" ({})", escaped(&column.note)) };
         out.push_str(&format!(" {}{note} |", escaped(&column.title)));

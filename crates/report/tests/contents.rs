@@ -137,7 +137,7 @@ fn every_try_request_resource_score_and_check_is_in_the_findings() {
     };
     let search = at(of("cases[].capacity[]", "gvisor")[0], "searches[]")[1];
     let sixth = &search["tried"][5];
-    assert_eq!((&search["block"], sixth[0].as_f64()), (&Value::from(1), Some(328.0)));
+    assert_eq!((&search["block"], sixth[0].as_f64()), (&Value::from(2), Some(328.0)));
     assert!(sixth[1].as_str().unwrap().starts_with("good_share was 0.946, and at least"));
     let iteration = at(of("cases[].requests[]", "native")[0], "iterations[]")[0];
     assert_eq!((iteration["load"].as_f64(), &iteration["met"]), (Some(510.0), &Value::from(true)));

@@ -11,5 +11,6 @@ mod outputs;
 mod page;
 mod serving;
 mod store;
+mod tables;
 mod tiles;
 mod visible;

@@ -17,6 +17,8 @@ pub struct CatalogEntry {
     pub name: String,
     /// One line for people.
     pub summary: String,
+    /// What kinds there are of it, such as the runtimes that it starts: a name that is one of these was meant for it.
+    pub kinds: Vec<String>,
     /// JSON schema of its options or parameters. `$ref`s may point into its own `$defs`.
     pub schema: Value,
 }

@@ -51,6 +51,8 @@ struct Context<'c> {
     guest: Option<Asked>,
     /// What is said of the phases of all cases.
     phases: Option<Phases>,
+    /// Where these two would be said, if nothing is said of them anywhere.
+    unsaid: (Option<Cursor<'c>>, Option<Cursor<'c>>),
     /// What is said of the schedule of all cases.
     schedule: schedule::OfStudy<'c>,
 }
@@ -96,12 +98,16 @@ pub(crate) fn study(root: &Cursor<'_>, catalog: &dyn Catalog) -> Option<Study> {
         return None;
     }
     let file = file::Study::read(root)?;
-    let guest = file.guest.is_there().then(|| size::guest(&file.guest, None));
-    let phases = file.phases.is_there().then(|| size::phases(&file.phases, None));
+    let guest = file.guest.is_there().then(|| size::guest(&file.guest, None, None));
+    let phases = file.phases.is_there().then(|| size::phases(&file.phases, None, None));
     let (platforms, workloads) = (catalog.platforms(), catalog.workloads());
     let searching = load::searching(&file);
     let schedule = schedule::OfStudy::of(&file);
-    let mut context = Context { catalog, platforms, workloads, root, searching, guest, phases, schedule };
+    let unsaid = (
+        unsaid(&file, &file.guest, |case| case.guest.is_meant()),
+        unsaid(&file, &file.phases, |case| case.phases.is_meant()),
+    );
+    let mut context = Context { catalog, platforms, workloads, root, searching, guest, phases, unsaid, schedule };
     let (mut arms, baseline) = arms(&file, &context);
     noise_floor(&file, &baseline, &mut arms, root);
     let client = hosts::client(&file.hosts, &context, &arms);
@@ -132,6 +138,18 @@ pub(crate) fn study(root: &Cursor<'_>, catalog: &dyn Catalog) -> Option<Study> {
     })
 }
 
+/// The field for all cases, where neither it nor that of any case is there: its absence is then one mistake and not as many as there
+/// are cases.
+fn unsaid<'a, T>(
+    file: &file::Study<'a>,
+    of_all: &Field<'a, T>,
+    has: impl Fn(&file::Case<'a>) -> bool,
+) -> Option<Cursor<'a>> {
+    let cases = file.cases.value.as_deref().unwrap_or_default();
+    let said = of_all.is_meant() || cases.iter().any(|case| case.value.as_ref().is_some_and(&has));
+    (!said).then(|| (**of_all).clone())
+}
+
 /// A newer file may be wrong in every line to this tare: only its schema number is worth reporting.
 fn written_by_a_newer_tare(root: &Cursor<'_>) -> bool {
     let field = root.get("schema");
@@ -148,6 +166,11 @@ fn written_by_a_newer_tare(root: &Cursor<'_>) -> bool {
 fn arms(file: &file::Study<'_>, context: &Context<'_>) -> (Vec<Arm>, String) {
     let written = file.arms.value.as_deref().unwrap_or_default();
     let arms: Vec<Arm> = written.iter().map(|written| arm(written, context)).collect();
+    let labels = written
+        .iter()
+        .zip(&arms)
+        .map(|(field, arm)| (field.value.as_ref().map(|own| &*own.label), &arm.id, &arm.label));
+    labelled_twice(labels);
     let baseline = file.baseline.or("");
     if file.baseline.value.is_some() && !arms.is_empty() && arms.iter().all(|arm| arm.id != baseline) {
         let help = suggest::help(baseline, "arms of this study", arms.iter().map(|arm| arm.id.as_str()));
@@ -192,10 +215,34 @@ fn known<'a>(field: &Field<'a, &'a str>, kind: &str, entries: &[CatalogEntry]) -
 fn listed(at: &Cursor<'_>, name: &str, kind: &str, entries: &[CatalogEntry]) -> bool {
     let there = entries.iter().any(|entry| entry.name == name);
     if !there {
-        let help = suggest::help(name, &format!("{kind}s"), entries.iter().map(|entry| entry.name.as_str()));
+        let by_kind = entries.iter().filter(|entry| entry.kinds.iter().any(|kind| suggest::names(kind, name)));
+        let by_kind: Vec<String> = by_kind.map(|entry| format!("`{}`", entry.name)).collect();
+        let help = match by_kind.as_slice() {
+            [] => suggest::help(name, &format!("{kind}s"), entries.iter().map(|entry| entry.name.as_str())),
+            meant => format!(
+                "{name} is a kind of {}; `tare schema` with that name says how to ask for it",
+                meant.join(" and of ")
+            ),
+        };
         at.wrong(&format!("is {name:?}, but there is no such {kind}"), help);
     }
     there
+}
+
+/// Reports labels that two arms or two cases have: no reader could tell them apart. Each with where it is written, if it is, and the id.
+fn labelled_twice<'a, 'c: 'a>(all: impl Iterator<Item = (Option<&'a Cursor<'c>>, &'a String, &'a String)>) {
+    let mut seen: Vec<(&String, &String)> = Vec::new();
+    for (at, id, label) in all {
+        if let Some((other, _)) = seen.iter().find(|(_, own)| *own == label)
+            && let Some(at) = at
+        {
+            at.wrong(
+                &format!("is {label:?}, as that of `{other}` is"),
+                "write another label, or leave it out: the id stands for it then",
+            );
+        }
+        seen.push((id, label));
+    }
 }
 
 /// The most blocks of a case, and when it has enough.

@@ -37,13 +37,32 @@ impl fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-impl Diagnostic for Problem {
+/// A problem in the text of its file.
+#[derive(Debug)]
+struct Placed<'a> {
+    problem: &'a Problem,
+    source: &'a NamedSource<String>,
+}
+
+impl fmt::Display for Placed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.problem.fmt(f)
+    }
+}
+
+impl std::error::Error for Placed<'_> {}
+
+impl Diagnostic for Placed<'_> {
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        Some(self.source)
+    }
+
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
+        self.problem.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let label = LabeledSpan::new(None, self.span.start, self.span.len());
+        let label = LabeledSpan::new(None, self.problem.span.start, self.problem.span.len());
         Some(Box::new(std::iter::once(label)))
     }
 }
@@ -82,15 +101,7 @@ impl fmt::Display for Invalid {
 
 impl std::error::Error for Invalid {}
 
-impl Diagnostic for Invalid {
-    fn source_code(&self) -> Option<&dyn SourceCode> {
-        Some(&self.source)
-    }
-
-    fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn Diagnostic> + 'a>> {
-        Some(Box::new(self.problems.iter().take(SHOWN).map(|problem| problem as &dyn Diagnostic)))
-    }
-}
+impl Diagnostic for Invalid {}
 
 /// Why a study file could not become a study.
 #[derive(Debug, thiserror::Error, Diagnostic)]
@@ -160,9 +171,19 @@ impl StudyError {
         let theme = if colour { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
         let handler = GraphicalReportHandler::new_themed(theme).with_links(false).with_width(100);
         let mut text = String::new();
-        // Writing into a String fails only if the handler itself does; the plain message is then all there is.
-        if handler.render_report(&mut text, self).is_err() {
-            text = self.to_string();
+        let mut add = |diagnostic: &dyn Diagnostic| {
+            text.push_str(if text.is_empty() { "" } else { "\n" });
+            // Writing into a String fails only if the handler itself does; the plain message is then all there is.
+            if handler.render_report(&mut text, diagnostic).is_err() {
+                text.push_str(&diagnostic.to_string());
+            }
+        };
+        add(self);
+        if let Self::Invalid(invalid) = self {
+            // Each by itself: the handler would put a heading of its own above each that is related to another.
+            for problem in invalid.problems.iter().take(SHOWN) {
+                add(&Placed { problem, source: &invalid.source });
+            }
         }
         text
     }

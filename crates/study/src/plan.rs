@@ -23,7 +23,7 @@ use crate::catalog::Catalog;
 use crate::cpus;
 use crate::host::HostFacts;
 
-pub use human::human;
+pub use human::{alone, human, time};
 
 /// Most trials of a plan: more would run for weeks, and their journal would be longer than what is read of one.
 const MAX_TRIALS: u64 = 20_000;
@@ -88,6 +88,19 @@ pub enum PlanRefusal {
         /// CPUs that are there, as a list.
         present: String,
     },
+    /// A guest asks for many times the CPUs of the host: it would measure the host's scheduler.
+    #[error(
+        "CPUs: `{case}` asks {asked} for a guest, and this host has {there} for guests: at most {most_times} times as many can be asked. \
+         Write `cpus = {there}`, or use a larger host", most_times = place::MOST_TIMES
+    )]
+    GuestCpus {
+        /// The case.
+        case: String,
+        /// What it asks.
+        asked: u32,
+        /// CPUs for guests.
+        there: usize,
+    },
     /// The host lets tare use no CPU, which only a wrong description of it can say.
     #[error("CPUs: the description of this host names no CPU that tare may use. Read the host again")]
     NoCpu,
@@ -140,6 +153,12 @@ pub fn plan(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -> Result<Pl
     refusals.extend(density::refusals(study, host, catalog));
     refusals.extend(disk::refusals(study, host, catalog));
     let Some(placed) = placed.filter(|_| refusals.is_empty()) else { return Err(refused(refusals)) };
+    // Beside machines elsewhere, the size is that of these.
+    let far = study.arms.iter().any(|arm| catalog.reaches_outside(&arm.platform, &arm.options));
+    let too_wide = if far { Vec::new() } else { place::too_wide(study, &placed.cpus, host) };
+    if !too_wide.is_empty() {
+        return Err(refused(too_wide));
+    }
     let mut deviations = placed.deviations;
     deviations.extend(if elsewhere { Vec::new() } else { place::crowded(study, &placed.cpus, host) });
     deviations.extend(hosts::deviations(study, catalog));

@@ -18,6 +18,11 @@ pub fn nearest<'c>(written: &str, candidates: impl IntoIterator<Item = &'c str>)
         .map(|(_, candidate)| candidate)
 }
 
+/// Whether a name in words has this one among them, whatever its letters' case.
+pub(crate) fn names(words: &str, name: &str) -> bool {
+    words.split(|c: char| !c.is_alphanumeric()).any(|word| word.eq_ignore_ascii_case(name))
+}
+
 /// Help for a name that is not one of `candidates`: the nearest, else all of them.
 pub(crate) fn help<'c>(written: &str, what: &str, candidates: impl IntoIterator<Item = &'c str>) -> String {
     let all: Vec<&str> = candidates.into_iter().collect();
@@ -34,7 +39,15 @@ pub(crate) fn help<'c>(written: &str, what: &str, candidates: impl IntoIterator<
 /// Help for a quantity without its unit: what it would be with one.
 pub(crate) fn with_unit<T: FromStr>(written: &str) -> Option<String> {
     const UNITS: [&str; 7] = ["ms", "s", "MiB", "iB", "B", "/s", "bit/s"];
-    let quantities = UNITS.iter().map(|unit| format!("{}{unit}", written.trim()));
+    const CASED: [&str; 14] =
+        ["B", "KiB", "kB", "MiB", "MB", "GiB", "GB", "TiB", "TB", "ms", "s", "kbit/s", "Mbit/s", "Gbit/s"];
+    let written = written.trim();
+    // A unit whose letters are in the wrong case, or which may be of either kind.
+    let (number, unit) = written.split_at(written.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(written.len()));
+    let same =
+        |own: &&&str| [(*own).to_lowercase(), own.replace('i', "").to_lowercase()].contains(&unit.to_lowercase());
+    let recased = CASED.iter().filter(same).map(|unit| format!("{number}{unit}"));
+    let quantities = recased.chain(UNITS.iter().map(|unit| format!("{written}{unit}")));
     let meant: Vec<String> = quantities
         .filter(|quantity| quantity.parse::<T>().is_ok())
         .map(|quantity| format!("{quantity:?}"))
@@ -65,6 +78,10 @@ mod tests {
         assert_eq!(with_unit::<ByteSize>("256"), asked("\"256MiB\" or \"256B\""));
         assert_eq!(with_unit::<Rate>("1000"), asked("\"1000/s\""));
         assert_eq!(with_unit::<BitRate>("1G"), asked("\"1Gbit/s\""));
+        assert_eq!(with_unit::<ByteSize>("256mb"), asked("\"256MiB\" or \"256MB\""));
+        assert_eq!(with_unit::<BitRate>("1gbit/s"), asked("\"1Gbit/s\""));
+        assert_eq!(with_unit::<Span>("5S"), asked("\"5s\""));
+        assert!(names("Kata Containers", "kata") && !names("runc", "run"));
         assert_eq!(with_unit::<Span>("soon"), None);
     }
 

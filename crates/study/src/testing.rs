@@ -121,6 +121,7 @@ fn entries(kinds: &[Kind]) -> Vec<CatalogEntry> {
     let entry = |kind: &Kind| CatalogEntry {
         name: kind.name.to_owned(),
         summary: "for tests".to_owned(),
+        kinds: Vec::new(),
         schema: (kind.schema)(),
     };
     kinds.iter().map(entry).collect()

@@ -1,6 +1,7 @@
 //! What can be asked on the command line. The help texts here are the reference.
 
 mod exec;
+mod format;
 mod ksm;
 mod size;
 
@@ -10,6 +11,7 @@ use clap::builder::FalseyValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use exec::ExecArguments;
+pub use format::{Format, FormatArgument, LineFormat};
 pub use ksm::{KsmArguments, KsmCommand, Rule, TuneArguments};
 pub use size::SizeArguments;
 
@@ -58,7 +60,7 @@ pub enum Command {
     Exec(ExecArguments),
     /// Show what a run would do: the trials in order, how long, how much memory and disk.
     ///
-    /// Of more than 60 trials the first are listed; --json has all.
+    /// Of more than 60 trials the first are listed; --format json has all.
     /// Refuses, with the figures, what does not fit on this host, and tells the arms that it cannot run.
     Plan(PlanArguments),
     /// Say what this host can run, what not, why, and the remedy.
@@ -199,9 +201,9 @@ pub struct PlanArguments {
     /// The study.
     #[command(flatten)]
     pub study: StudyArguments,
-    /// Print plan.json instead of text.
-    #[arg(long)]
-    pub json: bool,
+    /// How to print; the JSON is that of plan.json.
+    #[command(flatten)]
+    pub shown: FormatArgument,
     /// How much the ratio of arm to baseline is assumed to spread from block to block, for the power that the plan states (default 2 %).
     #[arg(long, value_name = "PERCENT", value_parser = percent, conflicts_with = "noise_from")]
     pub noise: Option<f64>,
@@ -231,6 +233,12 @@ pub struct DoctorArguments {
     /// processor and program: 30 days, and 7 days where it did not work. For arms with a program, kernel or processor of their own, name the study.
     #[arg(long)]
     pub again: bool,
+    /// Add what the figures of each platform mean, and the settings of the host.
+    #[arg(long)]
+    pub verbose: bool,
+    /// How to print; JSON has all that --verbose adds.
+    #[command(flatten)]
+    pub shown: FormatArgument,
 }
 
 /// Arguments of `tare report`.
@@ -254,6 +262,9 @@ pub struct VerifyArguments {
     /// The root hash that the folder must have, as the run or its report printed it.
     #[arg(long, value_name = "HASH", value_parser = root_hash)]
     pub root: Option<String>,
+    /// How to print.
+    #[command(flatten)]
+    pub shown: FormatArgument,
 }
 
 fn root_hash(text: &str) -> Result<String, String> {
@@ -262,19 +273,6 @@ fn root_hash(text: &str) -> Result<String, String> {
         true => Ok(hash),
         false => Err("a root hash has 64 hexadecimal digits".to_owned()),
     }
-}
-
-/// A form of the report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// One HTML file that opens offline.
-    Html,
-    /// Markdown.
-    Markdown,
-    /// JSON.
-    Json,
-    /// For the terminal.
-    Text,
 }
 
 /// Arguments of `tare compare`.
@@ -290,8 +288,8 @@ pub struct CompareArguments {
     #[arg(long)]
     pub all: bool,
     /// How to print; `--format html > compared.html` makes a page that opens offline.
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub format: Format,
+    #[command(flatten)]
+    pub shown: FormatArgument,
 }
 
 /// Arguments of `tare import`.
@@ -303,6 +301,9 @@ pub struct ImportArguments {
     /// Run folder of the report; of several, the folder in which theirs are made [default: runs/STUDY-TIME].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// How to print.
+    #[command(flatten)]
+    pub shown: FormatArgument,
 }
 
 /// Arguments of `tare audit`.
@@ -312,17 +313,8 @@ pub struct AuditArguments {
     #[arg(required = true, value_name = "RUN")]
     pub runs: Vec<PathBuf>,
     /// How to print.
-    #[arg(long, value_enum, default_value_t = AuditFormat::Text)]
-    pub format: AuditFormat,
-}
-
-/// A form of the audit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum AuditFormat {
-    /// For the terminal.
-    Text,
-    /// One JSON object: by run, every entry.
-    Json,
+    #[command(flatten)]
+    pub shown: FormatArgument,
 }
 
 /// Arguments of `tare calibrate`.
@@ -337,6 +329,9 @@ pub struct CalibrateArguments {
     /// Run although another run of tare's is alive on this host; every trial then says so.
     #[arg(long, env = "TARE_ALONGSIDE", value_parser = FalseyValueParser::new())]
     pub alongside: bool,
+    /// How to print; all but text leave out the report on the trials, which is in the run folder.
+    #[command(flatten)]
+    pub shown: FormatArgument,
 }
 
 /// Arguments of `tare image`.
@@ -369,7 +364,7 @@ pub enum ImageCommand {
         format: ImageFormat,
     },
     /// List the kernel that would be used and what is in the cache (TARE_CACHE).
-    List,
+    List(FormatArgument),
     /// Remove everything from the cache but kernels.
     Clear,
 }
@@ -395,6 +390,9 @@ pub enum ImageFormat {
 pub struct ListArguments {
     /// List only these.
     pub what: Option<Listed>,
+    /// How to print.
+    #[command(flatten)]
+    pub shown: FormatArgument,
 }
 
 /// What can be listed.
@@ -425,4 +423,7 @@ pub struct SchemaArguments {
     /// Print what this platform takes as `options`, or this workload as `parameters` (`tare list`), a paragraph each.
     #[arg(value_name = "PLATFORM|WORKLOAD")]
     pub of: Option<String>,
+    /// How to print [default: text of one platform or workload, else json].
+    #[arg(long, value_enum)]
+    pub format: Option<Format>,
 }

@@ -25,17 +25,22 @@ fn asked(of: &WorkloadAsked<'_>) -> Option<Box<dyn Workload>> {
     (tare_workload::registry::find(of.name)?.make)(of.parameters, &of.load).ok()
 }
 
-fn listed(name: &str, summary: &str, schema: fn() -> Value) -> CatalogEntry {
-    CatalogEntry { name: name.to_owned(), summary: summary.to_owned(), schema: schema() }
+fn listed(name: &str, summary: &str, kinds: Vec<String>, schema: fn() -> Value) -> CatalogEntry {
+    CatalogEntry { name: name.to_owned(), summary: summary.to_owned(), kinds, schema: schema() }
 }
 
 impl Catalog for Registries {
     fn platforms(&self) -> Vec<CatalogEntry> {
-        tare_platform::registry::all().iter().map(|entry| listed(entry.name, entry.summary, entry.schema)).collect()
+        let kinds = |entry: &tare_platform::registry::Entry| {
+            entry.variants.iter().map(|variant| variant.name.to_owned()).collect()
+        };
+        let all = tare_platform::registry::all().iter();
+        all.map(|entry| listed(entry.name, entry.summary, kinds(entry), entry.schema)).collect()
     }
 
     fn workloads(&self) -> Vec<CatalogEntry> {
-        tare_workload::registry::ALL.iter().map(|entry| listed(entry.name, entry.summary, entry.schema)).collect()
+        let all = tare_workload::registry::ALL.iter();
+        all.map(|entry| listed(entry.name, entry.summary, Vec::new(), entry.schema)).collect()
     }
 
     fn check_platform(&self, name: &str, options: &Value) -> Result<Value, FieldError> {

@@ -5,6 +5,7 @@ mod available;
 mod catalog;
 mod commands;
 mod exit;
+mod forms;
 mod glance;
 mod live;
 mod output;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use tare_controller::{CpuSearchNow, Observer, ScaleUpNow, TryNow};
+use tare_model::Span;
 use tare_model::plan::{Plan, PlannedTrial};
 use tare_model::precision::{Judged, WhyEnded};
 use tare_model::study::{CaseLoad, Study};
@@ -49,6 +50,8 @@ struct State {
     open_ended: bool,
     /// Whether some trials are scale-ups.
     scale_ups: bool,
+    /// What each trial or try takes beside its load, seconds, as the plan reckons it.
+    reckoned_s: f64,
     /// What trials and tries took beside their load, seconds.
     around_s: f64,
     /// So many of them.
@@ -134,19 +137,17 @@ impl Progress {
     }
 }
 
-const TEMPLATE: &str = "[{elapsed_precise}] {bar:30} {pos}/{len} {msg}";
+/// What is too long for the line is cut off at its end.
+const TEMPLATE: &str = "[{elapsed_precise}] {bar:20} {pos}/{len} {wide_msg}";
 
-/// Trials before anything is known of what surrounds the load are taken to need this much around it.
-const AROUND_GUESS_S: f64 = 0.5;
-
+/// A time as `tare plan` writes it.
 fn minutes(left: Duration) -> String {
-    let seconds = left.as_secs();
-    if seconds < 90 { format!("{seconds} s") } else { format!("{} min", seconds.div_ceil(60)) }
+    tare_study::time(Span { ns: u64::try_from(left.as_nanos()).unwrap_or(u64::MAX) })
 }
 
 /// Whose turns they are, for people.
 fn set_label(trial: &PlannedTrial, arms: u32, blocks: u32) -> String {
-    format!("block {} of {blocks}, case {}: {arms} arms in turns", trial.block + 1, trial.case)
+    format!("block {} of {blocks}, case {}: {arms} arms in turns", trial.block, trial.case)
 }
 
 /// What a run is to do, and how long that takes: `least` at least, where its blocks follow from intervals.
@@ -189,7 +190,7 @@ fn case_ended(case: &str, pairs: u32, judged: &Judged, why: WhyEnded) -> String 
 
 /// Which trial it is, for people.
 fn label(trial: &PlannedTrial) -> String {
-    format!("block {}, {}, {}", trial.block + 1, trial.case, trial.arm)
+    format!("block {}, {}, {}", trial.block, trial.case, trial.arm)
 }
 
 /// How far the scale-up of guests is.
@@ -266,7 +267,7 @@ impl State {
         self.likely.insert(case.to_owned(), blocks);
         let pairs = self.pairs_of(case);
         for (planned, trial) in self.planned.iter_mut().zip(&self.trials).filter(|(_, trial)| trial.case == case) {
-            planned.spared = trial.block / pairs >= blocks;
+            planned.spared = trial.block.saturating_sub(1) / pairs >= blocks;
         }
     }
 
@@ -304,7 +305,7 @@ impl State {
 
     /// What surrounds each load, as far as is known, seconds.
     fn around_each_s(&self) -> f64 {
-        if self.measured == 0 { AROUND_GUESS_S } else { self.around_s / f64::from(self.measured) }
+        if self.measured == 0 { self.reckoned_s } else { self.around_s / f64::from(self.measured) }
     }
 
     /// Notes when the run is likely to end: `tries` of this trial, and all trials after it.
@@ -325,7 +326,7 @@ impl State {
     fn most(&self, done: usize) -> Option<String> {
         let searches = self.planned.iter().any(|planned| planned.at_most > planned.tries);
         let most: Vec<Planned> = self.planned.iter().map(|own| Planned { tries: own.at_most, ..*own }).collect();
-        searches.then(|| minutes(Duration::from_secs_f64(seconds_left(&most, done, AROUND_GUESS_S))))
+        searches.then(|| minutes(Duration::from_secs_f64(seconds_left(&most, done, self.reckoned_s))))
     }
 }
 
@@ -333,17 +334,18 @@ impl Observer for Progress {
     fn run_began(&self, plan: &Plan, done: u32) {
         let (planned, steps) = (all_planned(plan), plan.steps());
         let adds_guests = plan.study.cases.iter().any(|case| case.load.is_density());
-        // As `tare plan` reckons; what a scale-up waits for is in its trial's own time.
+        // What `tare plan` says, shared out among the trials; what a scale-up waits for is in its trial's own time.
         let tries: f64 = planned.iter().map(|planned| f64::from(planned.tries)).sum();
-        let reckoned_s = plan.cost.around.ns as f64 / 1e9 / tries.max(1.0);
-        let around_s = if adds_guests { AROUND_GUESS_S } else { reckoned_s.max(AROUND_GUESS_S) };
+        let whole_s = (plan.cost.measuring.ns as f64 + plan.cost.around.ns as f64) / 1e9;
+        let around_s = (whole_s - seconds_left(&planned, 0, 0.0)).max(0.0) / tries.max(1.0);
         let total = Duration::from_secs_f64(seconds_left(&planned, done as usize, around_s));
         let (least, _) = plan.study.block_range();
-        let first = || plan.trials.iter().zip(&planned).filter(|own| plan.study_block(own.0) < least);
+        let first = || plan.trials.iter().zip(&planned).filter(|own| plan.study_block(own.0) <= least);
         let least: Option<Vec<Planned>> = plan.study.is_open_ended().then(|| first().map(|own| *own.1).collect());
         let (about, most) = {
             let mut state = self.state.borrow_mut();
             state.scale_ups = adds_guests;
+            state.reckoned_s = around_s;
             state.open_ended = plan.study.is_open_ended();
             state.trials.clone_from(&plan.trials);
             state.planned = planned;
@@ -505,14 +507,15 @@ mod tests {
         let left: Vec<u32> = [1, 8, 11, 29, 30, 31].into_iter().map(|number| tries_left(search, number)).collect();
         assert_eq!(left, [10, 3, 1, 1, 1, 1]);
         let state = State { planned: vec![search, once(1.0)], ..State::default() };
-        assert_eq!((state.most(0).as_deref(), state.most(1).as_deref()), (Some("76 s"), Some("1 s")));
+        let state = State { reckoned_s: 0.5, ..state };
+        assert_eq!((state.most(0).as_deref(), state.most(1).as_deref()), (Some("1 min 17 s"), Some("2 s")));
         assert_eq!(State { planned: vec![once(1.0)], ..State::default() }.most(0), None);
-        assert_eq!(minutes(Duration::from_secs(91)), "2 min");
     }
 
     #[test]
     fn what_is_left_follows_the_blocks_that_a_case_is_likely_to_take() {
-        let trial = |index, case: &str| PlannedTrial { index, block: index / 2, case: case.into(), arm: "a".into() };
+        let trial =
+            |index, case: &str| PlannedTrial { index, block: index / 2 + 1, case: case.into(), arm: "a".into() };
         let trials: Vec<PlannedTrial> = (0..8).map(|n| trial(n, if n % 2 == 0 { "quiet" } else { "loud" })).collect();
         let once = Planned { each_s: 1.0, tries: 1, at_most: 1, spared: false };
         let mut state = State { planned: vec![once; 8], trials, open_ended: true, ..State::default() };
@@ -556,7 +559,7 @@ mod tests {
         "#;
         let study = tare_study::parse("test", text, &crate::catalog::Registries).unwrap().study;
         let of = |arm: &str| {
-            let trial = PlannedTrial { index: 0, block: 0, case: "lazy".into(), arm: arm.into() };
+            let trial = PlannedTrial { index: 0, block: 1, case: "lazy".into(), arm: arm.into() };
             planned(&trial, &study).each_s
         };
         let load = study.cases[0].phases.total().as_secs_f64();
@@ -628,7 +631,7 @@ mod tests {
         "#
         );
         let study = tare_study::parse("test", &text, &crate::catalog::Registries).unwrap().study;
-        (PlannedTrial { index: 0, block: 0, case: "peak".into(), arm: "plain".into() }, study)
+        (PlannedTrial { index: 0, block: 1, case: "peak".into(), arm: "plain".into() }, study)
     }
 
     #[test]

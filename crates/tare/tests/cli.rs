@@ -27,7 +27,7 @@ fn a_shipped_study_can_be_copied_and_planned() {
     let text = std::fs::read_to_string(file).unwrap();
     assert!(text.contains("name = \"response-time\"") && !text.contains("#:schema"), "{text}");
     let json = |args: &[&str]| stdout(&run(args));
-    assert_eq!(json(&["plan", file, "--json"]), json(&["plan", "response-time", "--json"]));
+    assert_eq!(json(&["plan", file, "--format", "json"]), json(&["plan", "response-time", "--format", "json"]));
     let unknown = run(&["init", "-", "--from", "response-tim"]);
     expect_code(&unknown, 2);
     assert!(
@@ -100,9 +100,9 @@ fn every_shipped_study_is_listed_and_can_be_planned() {
 #[test]
 fn a_plan_is_the_same_every_time_and_another_seed_gives_another_order() {
     let json = |args: &[&str]| stdout(&run(args));
-    let first = json(&["plan", "quickstart", "--json"]);
-    assert_eq!(first, json(&["plan", "quickstart", "--json"]));
-    assert_ne!(first, json(&["plan", "quickstart", "--json", "--seed", "2"]));
+    let first = json(&["plan", "quickstart", "--format", "json"]);
+    assert_eq!(first, json(&["plan", "quickstart", "--format", "json"]));
+    assert_ne!(first, json(&["plan", "quickstart", "--format", "json", "--seed", "2"]));
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn an_arm_can_be_left_out_but_not_the_baseline() {
 
 #[test]
 fn arms_and_cases_are_chosen_by_name_and_the_plan_says_so() {
-    let output = run(&["plan", "quickstart", "--json", "--only-case", "re*", "--without-case", "*-time"]);
+    let output = run(&["plan", "quickstart", "--format", "json", "--only-case", "re*", "--without-case", "*-time"]);
     let plan: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
     let cases: Vec<&str> =
         plan["study"]["cases"].as_array().unwrap().iter().map(|case| case["id"].as_str().unwrap()).collect();
@@ -219,7 +219,7 @@ fn machines_that_would_be_emulated_are_left_out_unless_they_are_asked_for() {
     let text = small_study(1, &arms).replace("noise-floor", "skip-unavailable = true\nnoise-floor");
     let study = write_study(folder.path(), &text);
     let plan = |more: &[&str]| {
-        let output = run(&[&["plan", "--json", study.to_str().unwrap()], more].concat());
+        let output = run(&[&["plan", "--format", "json", study.to_str().unwrap()], more].concat());
         expect_code(&output, 0);
         let plan: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         let arms = plan["study"]["arms"].as_array().unwrap();

@@ -70,7 +70,7 @@ fn a_saved_study_has_the_plan_that_was_run_and_no_secret() {
     let rest = ["--directory", "/usr", "--save", &saved, "--out", &out, "--", "sh", "-c", &script];
     expect_code(&tare(&[&size[..], &rest].concat()), 0);
     assert!(!std::fs::read_to_string(&saved).unwrap().contains("\"swordfish\""));
-    let planned = tare(&["plan", &saved, "--json"]);
+    let planned = tare(&["plan", &saved, "--format", "json"]);
     expect_code(&planned, 0);
     let planned: serde_json::Value = serde_json::from_str(&stdout(&planned)).unwrap();
     let plan = std::fs::read(Path::new(&out).join("plan.json")).unwrap();

@@ -163,7 +163,7 @@ fn a_file_in_the_working_directory_does_not_take_the_place_of_a_shipped_study() 
     let other = common::small_study(1, "").replace("\"small\"", "\"impostor\"");
     std::fs::write(place.path().join("quickstart"), &other).unwrap();
     std::fs::write(place.path().join("mine"), &other).unwrap();
-    let plan = |name: &str| tare().args(["plan", name, "--json"]).current_dir(place.path()).output().unwrap();
+    let plan = |name: &str| tare().args(["plan", name, "--format", "json"]).current_dir(place.path()).output().unwrap();
     assert!(stdout(&plan("quickstart")).contains("\"name\": \"quickstart\""));
     let named = plan("./quickstart");
     assert!(stdout(&named).contains("\"name\": \"impostor\""), "{}", stderr(&named));

@@ -134,7 +134,7 @@ fn assert_fixed() {
 }
 
 fn status() -> Value {
-    let output = run(&["ksm", "status", "--json"]);
+    let output = run(&["ksm", "status", "--format", "json"]);
     expect_code(&output, 0);
     serde_json::from_str(&stdout(&output)).unwrap()
 }
@@ -181,7 +181,7 @@ fn status_and_watch_show_the_kernels_settings_and_counts() {
     assert!(shown["side_channels"].as_str().unwrap().contains("timing"));
     let text = stdout(&run(&["ksm", "status"]));
     assert!(text.contains("pages/pause") && text.contains("Side channels") && text.contains("no run"), "{text}");
-    let watched = run(&["ksm", "watch", "--every", "50ms", "--for", "120ms", "--json"]);
+    let watched = run(&["ksm", "watch", "--every", "50ms", "--for", "120ms", "--format", "json"]);
     expect_code(&watched, 0);
     let lines: Vec<Value> = stdout(&watched).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(lines.len() >= 2, "{lines:?}");

@@ -11,6 +11,7 @@ mod compare;
 mod confined;
 mod density;
 mod exec;
+mod formats;
 mod hostile;
 mod hostile_input;
 mod import;

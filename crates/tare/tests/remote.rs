@@ -184,7 +184,7 @@ fn the_study_of_the_reference_is_planned() {
         let example = text.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
         let folder = tempfile::tempdir().unwrap();
         let study = write_study(folder.path(), example);
-        let planned = run(&["plan", "--json", study.to_str().unwrap()]);
+        let planned = run(&["plan", "--format", "json", study.to_str().unwrap()]);
         let plan: serde_json::Value = serde_json::from_str(&stdout(&planned)).unwrap();
         assert_eq!(plan["trials"].as_array().unwrap().len(), 12 * 3);
         assert_eq!(plan["study"]["client"]["machine"]["options"]["host"], "[redacted]");

@@ -179,7 +179,7 @@ fn a_plan_shows_no_secret_and_reads_none() {
     let folder = tempfile::tempdir().unwrap();
     let planted = planted(folder.path());
     let study = planted.study.to_str().unwrap();
-    for arguments in [&["plan", study, "--json"][..], &["plan", study]] {
+    for arguments in [&["plan", study, "--format", "json"][..], &["plan", study]] {
         let shown = planted.tare(arguments);
         assert!(stdout(&shown).contains("some"), "{}", stderr(&shown));
         for secret in &planted.secrets {
@@ -191,7 +191,7 @@ fn a_plan_shows_no_secret_and_reads_none() {
     let hash = |text: &str| {
         let file = folder.path().join("changed.toml");
         std::fs::write(&file, text).unwrap();
-        let shown = stdout(&planted.tare(&["plan", file.to_str().unwrap(), "--json"]));
+        let shown = stdout(&planted.tare(&["plan", file.to_str().unwrap(), "--format", "json"]));
         serde_json::from_str::<serde_json::Value>(&shown).unwrap()["hash"].as_str().unwrap().to_owned()
     };
     let text = std::fs::read_to_string(&planted.study).unwrap();

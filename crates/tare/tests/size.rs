@@ -112,7 +112,7 @@ fn words(text: &str) -> String {
 }
 
 fn json(args: &[&str]) -> serde_json::Value {
-    let output = run(&[&["size"], args, &["--json"]].concat());
+    let output = run(&[&["size"], args, &["--format", "json"]].concat());
     expect_code(&output, 0);
     serde_json::from_str(&stdout(&output)).unwrap()
 }

@@ -210,7 +210,7 @@ fn arms_that_have_no_room_together_take_turns_in_pairs_with_the_baseline_also_wh
     assert!(said.contains("the arms of `idle` take turns in pairs with the baseline, not all together"), "{said}");
     let trials = trials(&out);
     assert_eq!(trials.len(), 8);
-    for (pair, block) in trials.chunks(2).zip(0..) {
+    for (pair, block) in trials.chunks(2).zip(1..) {
         assert!(pair.iter().all(|own| own.planned.block == block), "{:?}", pair[0].planned);
         let native = pair.iter().filter(|own| own.planned.arm == "native").count();
         let began = |trial: &TrialRecord| trial.turns.as_ref().map(|own| (own.start_ns, own.turns.arms));

@@ -199,6 +199,9 @@ pub enum WorkloadError {
     /// The command of the user's did not do what the study says.
     #[error("{0}")]
     Command(String),
+    /// The guest has no such program, or may not start it: every further trial would fail so.
+    #[error("{0}")]
+    NotStarted(String),
     /// Something that the workload tried failed.
     #[error(transparent)]
     Failed(#[from] Failure),
@@ -221,7 +224,7 @@ impl WorkloadError {
                 *side == "guest" && matches!(source, WireError::Gone { .. } | WireError::Io { .. })
             }
             Self::Member { source, .. } => source.guest_lost(),
-            Self::NotConnected | Self::Packed(_) | Self::Command(_) => false,
+            Self::NotConnected | Self::Packed(_) | Self::Command(_) | Self::NotStarted(_) => false,
         }
     }
 }

@@ -209,7 +209,7 @@ impl Exec {
         let result = match reply {
             Ok(Reply::Executed(result)) => result,
             Ok(_) => return Err(WorkSite::unexpected("guest", "run a command")),
-            Err(WireError::Refused { reason, .. }) => return Err(WorkloadError::Command(reason)),
+            Err(WireError::Refused { reason, .. }) => return Err(WorkloadError::NotStarted(reason)),
             Err(source) => return Err(WorkloadError::Agent { side: "guest", source }),
         };
         succeeded(&self.parameters, &result)?;

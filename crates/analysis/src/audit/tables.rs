@@ -19,7 +19,7 @@ pub(super) struct Table<'a> {
 /// The requests of one iteration.
 #[derive(Debug)]
 pub(super) struct Iteration<'a> {
-    /// Block, from 0.
+    /// Block, from 1.
     pub block: u32,
     /// Iteration in the block, from 1.
     pub number: u32,

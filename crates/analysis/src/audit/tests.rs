@@ -87,7 +87,7 @@ fn a_run_without_request_types_is_only_asked_whether_it_was_repeated() {
     let (plan, trials) = run(1, |_| {});
     assert_eq!(outcome(&plan, &trials, AuditCheck::Repeated), AuditOutcome::Reservation);
     let (plan, mut trials) = run(6, |_| {});
-    for record in trials.iter_mut().filter(|own| own.planned.arm == "container" && own.planned.block < 4) {
+    for record in trials.iter_mut().filter(|own| own.planned.arm == "container" && own.planned.block <= 4) {
         record.outcome = tare_model::trial::Outcome::Invalid { reason: "it fell over".to_owned() };
     }
     let found = entries(&plan, &trials);

@@ -88,7 +88,7 @@ fn too_few_blocks_and_missing_ratios_say_so() {
     );
     let none = asked(paired(&spec, &[]));
     assert_eq!((none.verdict, none.ratio.n), (Verdict::CannotSay, 0));
-    let zero = asked(Paired { pairs: vec![(0, 0.0, 1.0), (1, 2.0, 1.0)], ..paired(&spec, &[]) });
+    let zero = asked(Paired { pairs: vec![(1, 0.0, 1.0), (2, 2.0, 1.0)], ..paired(&spec, &[]) });
     assert!(zero.sentence.contains("block 1 has one of zero"), "{}", zero.sentence);
     let both = asked(Paired { pairs: vec![(0, 0.0, 0.0), (1, 0.0, 0.0)], ..paired(&spec, &[]) });
     assert_eq!(both.verdict, Verdict::NoDifferenceSeen);

@@ -69,6 +69,8 @@ impl Row<'_> {
         let (x, y) = &self.figures;
         let (planned, found) = (x.runs + y.runs, x.values.len() + y.values.len());
         let mut comparison = Comparison {
+            case: self.case.id.clone(),
+            metric: self.spec.id.clone(),
             arm: after.label.to_owned(),
             baseline: before.label.to_owned(),
             planned: planned as u32,

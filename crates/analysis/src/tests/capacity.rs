@@ -38,7 +38,7 @@ fn number(plan: &mut Plan) {
         let all: Vec<(String, String)> = study.cases.iter().flat_map(|case| arms(&case.id)).collect();
         all.into_iter().map(move |(case, arm)| (block, case, arm))
     };
-    let all: Vec<(u32, String, String)> = (0..study.blocks).flat_map(one).collect();
+    let all: Vec<(u32, String, String)> = (1..=study.blocks).flat_map(one).collect();
     let trial = |(index, (block, case, arm)): (usize, (u32, String, String))| PlannedTrial {
         index: index as u32,
         block,
@@ -109,7 +109,7 @@ fn run(plan: &Plan, native: &[f64], container: &[f64]) -> Findings {
         .map(|index| {
             let planned = &plan.trials[index as usize];
             let case = plan.study.cases.iter().position(|case| case.id == planned.case).unwrap();
-            let at = planned.block as usize * plan.study.cases.len() + case;
+            let at = (planned.block as usize - 1) * plan.study.cases.len() + case;
             searched(plan, index, if planned.arm == "native" { native[at] } else { container[at] }, true)
         })
         .collect();
@@ -269,7 +269,7 @@ fn the_published_scores_come_out_of_the_published_capacities() {
 fn request_tables_follow_the_published_rules_an_iteration_each() {
     let found = run(&plan(1, &["banking"]), &[500.0], &[300.0]);
     let native = found.cases[0].requests.iter().find(|arm| arm.arm == "native").unwrap();
-    assert_eq!(native.iterations.iter().map(|t| (t.block, t.iteration)).collect::<Vec<_>>(), [(0, 1), (0, 2)]);
+    assert_eq!(native.iterations.iter().map(|t| (t.block, t.iteration)).collect::<Vec<_>>(), [(1, 1), (1, 2)]);
     let table = &native.iterations[0];
     assert!((table.load - 500.0).abs() < 1e-9 && (table.window_s - 8.0).abs() < 1e-9 && table.met);
     // 5,000 logins of 0.5 s and 30,000 bytes, 500 logouts of 1 s and 70,000 bytes.
@@ -295,14 +295,14 @@ fn a_share_of_a_capacity_is_of_the_baselines_median_and_its_trials_have_one_iter
     let found = of_all(&plan, |index| {
         let planned = &plan.trials[index as usize];
         if planned.case == "banking" {
-            let held = if planned.arm == "native" { held[planned.block as usize] } else { 300.0 };
+            let held = if planned.arm == "native" { held[planned.block as usize - 1] } else { 300.0 };
             return searched(&plan, index, held, true);
         }
         let mut record = testing::trial(&plan, index);
         record.metrics.push(MetricSpec::new("good_share", "good", Unit::Count, Better::Higher));
         let Outcome::Completed(m) = &mut record.outcome else { panic!("completed") };
         m.requests = types(408);
-        m.metrics.insert("good_share".into(), if planned.block == 1 { 0.93 } else { 0.97 });
+        m.metrics.insert("good_share".into(), if planned.block == 2 { 0.93 } else { 0.97 });
         record
     });
     let latency = &found.cases[1];
@@ -310,7 +310,7 @@ fn a_share_of_a_capacity_is_of_the_baselines_median_and_its_trials_have_one_iter
     assert!(tables.iter().all(|table| (table.load - 408.0).abs() < 1e-9), "80 % of 510");
     assert_eq!(
         tables.iter().map(|t| (t.block, t.iteration, t.met)).collect::<Vec<_>>(),
-        [(0, 1, true), (1, 1, false), (2, 1, true)]
+        [(1, 1, true), (2, 1, false), (3, 1, true)]
     );
     assert!((latency.resources[0].load - 408.0).abs() < 1e-9);
     assert!(found.cases[0].not_measured[0].ends_with("They are compared at equal load in: latency."));

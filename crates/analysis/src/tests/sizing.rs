@@ -53,7 +53,7 @@ pub(super) fn plan(cases: Vec<Case>, blocks: u32) -> Plan {
     plan.study.arms.truncate(1);
     let of = |(index, (block, case)): (u32, (u32, &Case))| PlannedTrial {
         index,
-        block,
+        block: block + 1,
         case: case.id.clone(),
         arm: "native".to_owned(),
     };
@@ -104,7 +104,7 @@ pub(super) fn findings_of(
         .iter()
         .map(|own| {
             let at: usize = own.case[1..].parse().unwrap();
-            record(&plan, own.index, figure(asked[at], own.block))
+            record(&plan, own.index, figure(asked[at], own.block - 1))
         })
         .collect();
     of(&plan, &trials)

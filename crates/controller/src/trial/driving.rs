@@ -10,7 +10,7 @@ use tare_model::trial::Phase;
 use tare_model::turns::{TurnSpec, TurnsDone, Waiting};
 use tare_platform::Reach;
 use tare_probe::{HostProbe, ProbeData, ProbeError};
-use tare_workload::{Baton, Driven, Schedule, WorkSite};
+use tare_workload::{Baton, Driven, Schedule, WorkSite, WorkloadError};
 
 use super::drive::{Ready, cancel};
 use super::target::{source, target_name};
@@ -160,7 +160,8 @@ fn in_turns(
         Some(TurnSpec { waiting: Waiting::Frozen, .. }) => Some(freezer(all)?),
         _ => None,
     };
-    let Some(halt) = all.first().map(|driving| driving.gathered.halt.clone()) else { return Ok(Vec::new()) };
+    let first = all.first().map(|driving| (driving.gathered.halt.clone(), &driving.trial.bench.hopeless));
+    let Some((halt, hopeless)) = first else { return Ok(Vec::new()) };
     let done = AtomicBool::new(false);
     let (mut work, mut whose) = (Vec::new(), Vec::new());
     for (arm, Driving { sites, prepared, .. }) in all.iter_mut().enumerate() {
@@ -171,7 +172,12 @@ fn in_turns(
     }
     let drive = |at: usize, ready: &mut Ready| {
         let (arm, _, site) = whose[at];
-        ready.drive(site, &schedules[arm]).map_err(|error| error.to_string())
+        ready.drive(site, &schedules[arm]).map_err(|error| {
+            if let WorkloadError::NotStarted(why) = &error {
+                let _ = hopeless.set(why.clone());
+            }
+            error.to_string()
+        })
     };
     let driven = std::thread::scope(|scope| {
         if let Some(freezer) = &freezer {

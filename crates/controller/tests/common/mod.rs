@@ -68,7 +68,7 @@ pub fn plan() -> Plan {
     let load = LoadModel::Closed { clients: 1, think_time: Span::ZERO };
     let neighbours = Some(Neighbours { count: 1, guest: size });
     study.cases = vec![Case { neighbours, ..Case::new("idle", "rr", load.into(), phases, size) }];
-    let trial = |index, arm: &str| PlannedTrial { index, block: 0, case: "idle".into(), arm: arm.into() };
+    let trial = |index, arm: &str| PlannedTrial { index, block: 1, case: "idle".into(), arm: arm.into() };
     plan.trials = vec![trial(0, "a"), trial(1, "b")];
     plan.cpus = CpuPlacement { client: Vec::new(), guests: Vec::new(), note: "anywhere".into() };
     plan

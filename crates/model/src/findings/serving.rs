@@ -19,7 +19,7 @@ pub struct ArmCapacity {
 /// One search.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SearchFindings {
-    /// Block, from 0.
+    /// Block, from 1.
     pub block: u32,
     /// The largest load that held in all its iterations.
     pub held: f64,
@@ -45,7 +45,7 @@ pub struct ArmRequests {
 /// The requests of one iteration. Its types' weighted byte rate is their bytes over the response time of all requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RequestTable {
-    /// Block, from 0.
+    /// Block, from 1.
     pub block: u32,
     /// Iteration in the block, from 1.
     pub iteration: u32,

@@ -7,6 +7,10 @@ use super::Estimate;
 /// An arm against the baseline, paired within blocks, or runs against runs. It holds all that its verdict follows from, and its verdict.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
+    /// Case id; empty where the figure is one over all cases.
+    pub case: String,
+    /// Metric id.
+    pub metric: String,
     /// Arm id.
     pub arm: String,
     /// Baseline arm id.
@@ -85,7 +89,7 @@ pub struct DriverLimited {
 pub struct ArmGroups {
     /// Arm id.
     pub arm: String,
-    /// Blocks with the lower values, from 0, and the median of these.
+    /// Blocks with the lower values, from 1, and the median of these.
     pub low: (Vec<u32>, f64),
     /// Blocks with the higher values, and the median of these.
     pub high: (Vec<u32>, f64),
@@ -94,7 +98,7 @@ pub struct ArmGroups {
 /// A block that does not count, because a spare one replaces it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReplacedBlock {
-    /// Block of the study, from 0.
+    /// Block of the study, from 1.
     pub block: u32,
     /// What disturbed it from outside the arms.
     pub why: String,

@@ -24,7 +24,7 @@ pub fn pairs_plan(blocks: u32) -> Plan {
     plan.study.cases[0].schedule = CaseSchedule::Pairs { turns: turn_spec(), pairs, why };
     plan.sets = (0..blocks * pairs).map(|block| vec![2 * block, 2 * block + 1]).collect();
     let arm = |index: u32| ARMS[if index.is_multiple_of(2) { 0 } else { 1 + (index / 2 % pairs) as usize }].to_owned();
-    let trial = |index: u32| PlannedTrial { index, block: index / 2, case: "idle".to_owned(), arm: arm(index) };
+    let trial = |index: u32| PlannedTrial { index, block: index / 2 + 1, case: "idle".to_owned(), arm: arm(index) };
     plan.trials = (0..2 * blocks * pairs).map(trial).collect();
     plan
 }
@@ -41,11 +41,11 @@ pub fn turns_trial(plan: &Plan, index: u32) -> TrialRecord {
     let in_pairs = matches!(plan.study.cases[0].schedule, CaseSchedule::Pairs { .. });
     let (arms, rounds) = (if in_pairs { 2 } else { ARMS.len() as u32 }, 500_u64);
     let rate = measurement.metrics["operations_per_s"];
-    let start_ns = 1_000_000_000 * (100 + 50 * u64::from(record.planned.block));
+    let start_ns = 1_000_000_000 * (50 + 50 * u64::from(record.planned.block));
     let places = (0..rounds as u32).map(|round| (index + round) % arms).collect();
     let turns = Turns { spec: turn_spec(), arms, places };
     let count = |round: u64| {
-        let host = 1.0 + 0.05 * noise(round + 1000 * u64::from(record.planned.block));
+        let host = 1.0 + 0.05 * noise(round + 1000 * u64::from(record.planned.block - 1));
         let operations = (rate * 0.018 * host * (1.0 + 0.02 * noise(round * 7 + u64::from(index) * 9001))) as u64;
         TurnCount { operations, bytes: operations * 256, measured_ns: 18_000_000, response_ns: 17_500_000 }
     };

@@ -193,7 +193,7 @@ fn a_plan_whose_numbers_and_names_do_not_agree_is_refused() {
         ("a name of 5000000 bytes", &|plan| plan.study.arms[0].label = "x".repeat(5_000_000)),
         ("a trial in place 1", &|plan| plan.trials[1].index = 7),
         ("a trial in place 2", &|plan| plan.trials[2].arm = "other".to_owned()),
-        ("a trial in place 0", &|plan| plan.trials[0].block = 1),
+        ("a trial in place 0", &|plan| plan.trials[0].block = 2),
         ("a set in place 0", &|plan| plan.sets = vec![vec![0, u32::MAX]]),
         ("a set in place 1", &|plan| plan.sets = vec![vec![0, 1], vec![1, 2]]),
         ("a set in place 0", &|plan| plan.sets = vec![vec![]]),

@@ -46,7 +46,7 @@ fn a_case_in_pairs_has_more_blocks_than_its_study_and_no_trial_beyond_them() {
     write_run(dir.path(), &plan, &trials);
     let folder = RunFolder::open(dir.path()).unwrap();
     assert_eq!((folder.trials().unwrap(), folder.verify()), (trials, Vec::new()));
-    plan.trials[7].block = 4;
+    plan.trials[7].block = 5;
     std::fs::write(dir.path().join(layout::PLAN), serde_json::to_vec(&plan).unwrap()).unwrap();
     let refused = RunFolder::open(dir.path()).unwrap_err().to_string();
     assert!(refused.contains("a trial in place 7 that does not belong to its study"), "{refused}");

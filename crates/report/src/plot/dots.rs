@@ -166,7 +166,7 @@ fn draw_estimate(svg: &mut Svg, arm: &ArmLook, found: &ArmEstimate, unit: &Unit,
     let blocks = found.blocks.len().max(1) as f64;
     for (i, (block, value)) in found.blocks.iter().enumerate().filter(|(_, (_, value))| value.is_finite()) {
         let strip_y = y + 11.0 + STRIP * (i as f64 + 0.5) / blocks;
-        let tip = format!("{}, block {}: {}", arm.label, block + 1, format::value(*value, unit));
+        let tip = format!("{}, block {}: {}", arm.label, block, format::value(*value, unit));
         svg.mark(super::svg::Shape::Circle, (axis.at(*value), strip_y), 2.6, &format!("{} block", arm.class), &tip);
     }
     if let Some((low, high)) = format::bounds(&found.estimate) {

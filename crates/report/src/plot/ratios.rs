@@ -217,7 +217,7 @@ fn draw_words(svg: &mut Svg, own: &Placed<'_>, ratio_axis: &RatioAxis, page: &Pa
 fn draw_marks(svg: &mut Svg, row: &Row, ratio_axis: &RatioAxis, y: f64) {
     let axis = &ratio_axis.axis;
     for (block, ratio) in row.blocks.iter().filter(|(_, ratio)| ratio.is_finite()) {
-        let tip = format!("block {}: {}", block + 1, block_ratio(*ratio));
+        let tip = format!("block {block}: {}", block_ratio(*ratio));
         svg.mark(Shape::Circle, (axis.at(*ratio), y + 12.0), 2.4, &format!("{} block", row.arm.class), &tip);
     }
     if !row.ratio.value.is_finite() {

@@ -116,7 +116,7 @@ impl Row<'_> {
             let tip = format!(
                 "{}, block {}: {} {noun}, {}",
                 self.arm.label,
-                block + 1,
+                block,
                 format::trimmed(load),
                 why.unwrap_or("held")
             );

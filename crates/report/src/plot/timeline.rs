@@ -140,7 +140,7 @@ impl Chart<'_> {
         let (mut x, mut y) = (left, 16.0);
         for timeline in self.timelines {
             let arm = self.arms.get(&timeline.arm);
-            let name = format!("{}, block {}", arm.label, timeline.block + 1);
+            let name = format!("{}, block {}", arm.label, timeline.block);
             let name = wrapped(&name, page.width - left - 50.0, TEXT, 1).concat();
             let width = 40.0 + text_width(&name, TEXT) + 14.0;
             if x > left && x + width > page.width {
@@ -209,7 +209,7 @@ impl Chart<'_> {
         format!(
             "{}, block {}: steady state from {} to {}",
             self.arms.label(&timeline.arm),
-            timeline.block + 1,
+            timeline.block,
             format::value(from, &Unit::Seconds),
             format::value(to, &Unit::Seconds)
         )
@@ -232,7 +232,7 @@ mod tests {
             ["host_cpu_irq_cpus", "guest_neighbour-1_cpu_total_cpus", "host_cpu_steal_cpus", "operations_per_s"];
         let line = || vec![(0.0, 1.0), (1.0, 1.0)];
         let series = names.iter().map(|name| ((*name).to_owned(), line())).collect();
-        let timeline = Timeline { arm: "a".to_owned(), block: 0, steady_s: (0.0, 1.0), series };
+        let timeline = Timeline { arm: "a".to_owned(), block: 1, steady_s: (0.0, 1.0), series };
         let order = super::series(&[timeline]);
         assert_eq!(order, ["operations_per_s", "host_cpu_steal_cpus", "host_cpu_irq_cpus", names[1]]);
     }

@@ -151,7 +151,7 @@ fn named(arms: &Arms, arm: &ArmCapacity, search: &SearchFindings) -> String {
     if arm.searches.len() == 1 {
         arms.label(&arm.arm)
     } else {
-        format!("{}, block {}", arms.label(&arm.arm), search.block + 1)
+        format!("{}, block {}", arms.label(&arm.arm), search.block)
     }
 }
 

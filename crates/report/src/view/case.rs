@@ -86,7 +86,7 @@ impl ObjectiveView {
         };
         let value = |(block, value, met): &(u32, f64, bool)| {
             let missed = if *met { "" } else { " (missed)" };
-            format!("{}: {}{missed}", block + 1, format::value(*value, &objective.spec.unit))
+            format!("{}: {}{missed}", block, format::value(*value, &objective.spec.unit))
         };
         let blocks: Vec<String> = objective.blocks.iter().map(value).collect();
         Self { verdict, class, sentence: objective.sentence.clone(), blocks: blocks.join(", ") }
@@ -361,7 +361,7 @@ fn tables(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<Table> {
 
 /// The blocks that spare ones replace, and what the answer would be with them.
 pub(crate) fn replaced(case: &CaseFindings, arms: &Arms) -> Option<String> {
-    let blocks: Vec<String> = case.replaced.iter().map(|own| format!("{} ({})", own.block + 1, own.why)).collect();
+    let blocks: Vec<String> = case.replaced.iter().map(|own| format!("{} ({})", own.block, own.why)).collect();
     let with: Vec<String> =
         case.over_all.iter().map(|own| format!("{} {}", arms.label(&own.arm), format::ratio(&own.ratio))).collect();
     (!blocks.is_empty()).then(|| {
@@ -376,7 +376,7 @@ pub(crate) fn replaced(case: &CaseFindings, arms: &Arms) -> Option<String> {
 /// That an estimate lies between two groups of blocks, and is the figure of none of them.
 pub(crate) fn in_groups(own: &ArmGroups, metric: &MetricFindings, arms: &Arms) -> String {
     let group = |(blocks, value): &(Vec<u32>, f64)| {
-        let numbers: Vec<String> = blocks.iter().map(|block| (block + 1).to_string()).collect();
+        let numbers: Vec<String> = blocks.iter().map(|block| block.to_string()).collect();
         format!(
             "near {} (block{} {})",
             format::value(*value, &metric.spec.unit),

@@ -67,7 +67,7 @@ pub(super) fn lead(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Opt
         };
         table.rows.push(vec![
             Cell::arm(&look),
-            Cell::text((block + 1).to_string()),
+            Cell::text(block.to_string()),
             Cell::with_note(format::share(search.target), tolerance),
             held.strong(),
             search.spread.map_or_else(Cell::none, |spread| Cell::text(format::fixed(spread * 100.0, 1))),
@@ -117,7 +117,7 @@ pub(crate) fn lines(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Ve
         format!(
             "{}, block {}: CPU held at {} (asked {}){} by {} {noun}{} after {}",
             look.label,
-            block + 1,
+            block,
             share(search.share),
             format::share(search.target),
             spread.unwrap_or_default(),

@@ -483,7 +483,7 @@ fn stops(density: &DensityFindings, arms: &Arms) -> Option<Table> {
             let held = arm.held_blocks.iter().find(|(own, _)| own == block).map_or(0, |(_, held)| *held);
             table.rows.push(vec![
                 Cell::text(arms.label(&arm.arm)),
-                Cell::text((block + 1).to_string()),
+                Cell::text(block.to_string()),
                 Cell::text(held.to_string()),
                 Cell::text(guests.to_string()),
                 Cell::text(kind),

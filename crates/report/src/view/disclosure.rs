@@ -223,8 +223,7 @@ fn order(findings: &Findings, arms: &Arms) -> Option<Table> {
         let label = format!("{}: {}", case_label(findings, &trial.case), arms.label(&trial.arm));
         blocks.entry(plan.study_block(trial)).or_default().push(label);
     }
-    let row =
-        |(block, trials): (u32, Vec<String>)| vec![Cell::text((block + 1).to_string()), Cell::text(trials.join("; "))];
+    let row = |(block, trials): (u32, Vec<String>)| vec![Cell::text(block.to_string()), Cell::text(trials.join("; "))];
     table.rows.extend(blocks.into_iter().map(row));
     table.filled()
 }

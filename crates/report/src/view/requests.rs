@@ -36,7 +36,7 @@ impl RequestsView {
         if shown.is_empty() {
             return None;
         }
-        let blocks = shown.iter().flat_map(|(own, _)| &own.iterations).any(|table| table.block > 0);
+        let blocks = shown.iter().flat_map(|(own, _)| &own.iterations).any(|table| table.block > 1);
         let arm = |(own, look): &(&ArmRequests, ArmLook)| {
             let label = &look.label;
             let n = format::plural(own.iterations.len() as u64, "iteration", "iterations");
@@ -154,7 +154,7 @@ fn quality(own: &ArmRequests, label: &str, noun: &str, (blocks, published): (boo
 
 fn named(table: &RequestTable, blocks: bool) -> String {
     if blocks {
-        format!("block\u{a0}{}, iteration\u{a0}{}", table.block + 1, table.iteration)
+        format!("block\u{a0}{}, iteration\u{a0}{}", table.block, table.iteration)
     } else {
         table.iteration.to_string()
     }

@@ -251,7 +251,7 @@ pub(crate) fn not_completed(findings: &Findings, arms: &Arms) -> Option<Table> {
         table.rows.push(vec![
             Cell::text(case_label(findings, &trial.case)),
             Cell::text(arms.label(&trial.arm)),
-            Cell::text((trial.block + 1).to_string()),
+            Cell::text(trial.block.to_string()),
             Cell::text(&trial.how),
             Cell::text(&trial.reason),
         ]);
@@ -268,7 +268,7 @@ pub(crate) fn flagged(findings: &Findings, arms: &Arms) -> Option<Table> {
             table.rows.push(vec![
                 Cell::text(case_label(findings, &trial.case)),
                 Cell::text(arms.label(&trial.arm)),
-                Cell::text((trial.block + 1).to_string()),
+                Cell::text(trial.block.to_string()),
                 Cell::text(&flag.kind),
                 Cell::text(&flag.detail),
             ]);

@@ -10,7 +10,9 @@ use tare_model::units::{BitRate, ByteSize, Rate, Span};
 
 use super::load::{self, Found, NamedLoad};
 use super::size::Asked;
-use super::{Able, Context, beside, capacity, cpu_target, density, instances, known, schedule, schema_of, size};
+use super::{
+    Able, Context, beside, capacity, cpu_target, density, instances, known, labelled_twice, schedule, schema_of, size,
+};
 use crate::catalog::WorkloadAsked;
 use crate::file;
 use crate::language::shape::check_id;
@@ -20,6 +22,9 @@ use crate::suggest;
 
 /// Between the id of a case and the name of a load.
 const LOAD_SEPARATOR: char = '@';
+
+/// How long the load of a trial that ends by itself is planned to take, where no phases say.
+const ENDS_WITHIN: Span = Span::from_secs(10);
 
 /// All cases, those with several loads expanded.
 pub(super) fn cases(file: &file::Study<'_>, context: &Context<'_>) -> Vec<Case> {
@@ -39,6 +44,13 @@ pub(super) fn cases(file: &file::Study<'_>, context: &Context<'_>) -> Vec<Case> 
             _ => None,
         }));
     }
+    let own = |cases: &Vec<Case>| cases.first().map(|case| (case.id.clone(), case.label.clone()));
+    let labels: Vec<_> = written
+        .iter()
+        .zip(&all)
+        .filter_map(|(field, cases)| Some((field.value.as_ref().map(|own| &*own.label), own(cases)?)))
+        .collect();
+    labelled_twice(labels.iter().map(|(at, (id, label))| (*at, id, label)));
     let all: Vec<Case> = all.into_iter().flatten().collect();
     instances::predicted(context, &all);
     all
@@ -53,8 +65,7 @@ fn case(at: &Cursor<'_>, written: &file::Case<'_>, context: &Context<'_>, found:
     let offered = load::offered(written, context, found, inside);
     let loads = &offered.loads;
     let guests = Guests { count: written.guests.or(1), drivers: written.drivers.or(1) };
-    let Asked { size: guest, seccomp } = size::guest(&written.guest, context.guest);
-    let phases = size::phases(&written.phases, context.phases);
+    let Asked { size: guest, seccomp } = size::guest(&written.guest, context.guest, context.unsaid.0.as_ref());
     let own = workload.zip(parameters.as_ref());
     let check = |load| check_workload(at, context, own, load, (guest, inside)).unwrap_or_default();
     let checked: Vec<Json> = loads.iter().map(check).collect();
@@ -64,6 +75,12 @@ fn case(at: &Cursor<'_>, written: &file::Case<'_>, context: &Context<'_>, found:
     });
     // Refused parameters are reported already.
     let traits: Vec<Traits> = traits.collect();
+    // What ends by itself takes as long as it takes, and refused parameters tell nothing about that.
+    let ends_by_itself = traits.iter().all(|traits| traits.longest.is_some());
+    let phases = match context.phases {
+        None if ends_by_itself && !written.phases.is_meant() => size::steady(ENDS_WITHIN),
+        all => size::phases(&written.phases, all, context.unsaid.1.as_ref()),
+    };
     let able = Able { context, workload, traits: &traits };
     let density = density::of_case(written, able);
     can(at, written, able, loads);

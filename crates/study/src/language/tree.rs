@@ -14,7 +14,7 @@ use crate::error::{Problem, line_and_column};
 use crate::language::shape::Shape;
 use crate::language::table::{Fields, Spec};
 use crate::node::{At, Node, Value};
-use crate::{suggest, words};
+use crate::{parser_words, suggest, words};
 
 /// Most errors that are collected.
 const MOST_ERRORS: usize = 100;
@@ -64,10 +64,17 @@ impl Sink {
         let is_new = |problem: &Problem| {
             // The id of a case is in its message.
             let said = problem.message.replace(&problem.path.join("."), "");
-            seen.insert((problem.span.start, problem.path.len(), said))
+            seen.insert((problem.span.start, problem.path.len(), problem.path.last().cloned(), said))
         };
         self.errors.into_inner().into_iter().map(place).filter(is_new).collect()
     }
+}
+
+/// What a platform or a workload says of a field, with its name.
+fn said(error: &FieldError) -> String {
+    let name = error.path.join(".");
+    parser_words::plain(&error.message)
+        .map_or_else(|| format!("`{name}`: {}", error.message), |plain| format!("`{name}` {plain}"))
 }
 
 /// A place in the file. Every reader reports what it cannot take and returns `None`.
@@ -125,7 +132,7 @@ impl<'a> Cursor<'a> {
             let meant = || suggest::help(key, "fields here", fields.keys().map(String::as_str));
             let help = error.help.clone().unwrap_or_else(meant);
             let mut error = error.within(keys).within(&self.keys()).help(help);
-            error.message = format!("`{}`: {}", error.path.join("."), error.message);
+            error.message = said(&error);
             self.sink.add_at_key(error);
             return;
         }
@@ -137,7 +144,13 @@ impl<'a> Cursor<'a> {
         });
         let mut error = error.within(keys).within(&self.keys());
         let name = error.path.join(".");
-        error.message = format!("`{name}`: {}", error.message);
+        if let Some(item) = written
+            .filter(|_| parser_words::wants_list(&error.message))
+            .and_then(|node| node.written().as_str().map(str::to_owned))
+        {
+            error.help = Some(format!("write `{} = [{item:?}]`", error.path.last().map_or("", String::as_str)));
+        }
+        error.message = said(&error);
         if let Some((choice, kind)) = choice {
             error.message = format!("`{name}` must be {}, but here it is {kind}", choice.listed);
             error.help = Some(choice.help);

@@ -25,7 +25,7 @@ pub fn human(plan: &Plan, host: &HostFacts) -> String {
     for step in steps.iter().take(LISTED_MAX) {
         let [trial, ..] = step else { continue };
         // People count from one.
-        let (number, block) = (trial.index + 1, trial.block + 1);
+        let (number, block) = (trial.index + 1, trial.block);
         let arms: Vec<&str> = step.iter().map(|trial| trial.arm.as_str()).collect();
         let number =
             if arms.len() > 1 { format!("{number}-{}", number as usize + arms.len() - 1) } else { number.to_string() };
@@ -33,7 +33,7 @@ pub fn human(plan: &Plan, host: &HostFacts) -> String {
     }
     let more: usize = steps.iter().skip(LISTED_MAX).map(|step| step.len()).sum();
     if more > 0 {
-        line(&mut text, &format!("{:>7} and {more} more, all of them in `tare plan --json`", ""));
+        line(&mut text, &format!("{:>7} and {more} more, all of them in `tare plan --format json`", ""));
     }
     text
 }
@@ -59,7 +59,7 @@ fn summary(plan: &Plan, host: &HostFacts) -> String {
     let mut memory = vec![format!("{} promised to guests at one time, at most", size(cost.memory))];
     memory.extend(density::promises(study, host));
     rows.extend([
-        ("baseline", vec![baseline(plan)]),
+        ("baseline", std::iter::once(baseline(plan)).chain(alone(study).map(str::to_owned)).collect()),
         ("schedule", schedule(study)),
         ("blocks", precision(study)),
         ("time", duration(plan)),
@@ -217,6 +217,14 @@ fn held_out(study: &Study) -> Vec<String> {
     vec![format!("{}: predicted from the other cases, and measured to check that", cases.join(", "))]
 }
 
+/// What to know of a study of one arm, which compares nothing; a search has an answer all the same.
+pub fn alone(study: &Study) -> Option<&'static str> {
+    let one = study.arms.iter().filter(|arm| arm.replica_of.is_none()).count() == 1;
+    let searches = study.cases.iter().any(|case| case.load.is_capacity() || case.load.is_density());
+    (one && !searches)
+        .then_some("the study has no other arm, so its figures are compared with nothing: add `[arms.NAME]` to compare")
+}
+
 fn baseline(plan: &Plan) -> String {
     let replica = plan.study.arms.iter().find(|arm| arm.replica_of.is_some());
     let floor = replica.map_or_else(
@@ -237,7 +245,8 @@ fn counted(count: usize, what: &str) -> String {
 }
 
 /// The two largest units of a time: `2 h 30 min`, `3 min 36 s`, `12 s`, `240 ms`.
-fn time(span: Span) -> String {
+/// A length of time, to the second, for people.
+pub fn time(span: Span) -> String {
     let seconds = (span.ns + 500_000_000) / 1_000_000_000;
     match seconds {
         _ if span.ns < 1_000_000_000 => format!("{} ms", span.ns / 1_000_000),

@@ -20,7 +20,7 @@ pub(super) fn order(study: &Study) -> Vec<PlannedTrial> {
         let cases = study.cases.iter().filter(|case| matches!(case.load, CaseLoad::ShareOf { .. }) == waits);
         let mut cases: Vec<_> =
             cases.map(|case| (case, MirroredOrders::new(study.arms.len(), random.draw()))).collect();
-        for block in 0..study.most_blocks() {
+        for block in 1..=study.most_blocks() {
             random.shuffle(&mut cases);
             for (case, orders) in &mut cases {
                 for arm in orders.draw().iter().filter_map(|&place| study.arms.get(place)) {

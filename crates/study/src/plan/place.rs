@@ -96,6 +96,16 @@ fn core_of(cpu: u32, host: &HostFacts) -> Vec<u32> {
     host.shared_cores.iter().find(|set| set.contains(&cpu)).cloned().unwrap_or_else(|| vec![cpu])
 }
 
+/// So many times the CPUs for guests a guest may ask: published studies ask 4, and a host of one CPU runs them with a note.
+pub(super) const MOST_TIMES: usize = 4;
+
+/// Cases whose guests ask for more than [`MOST_TIMES`] times the CPUs that there are for guests.
+pub(super) fn too_wide(study: &Study, placed: &CpuPlacement, host: &HostFacts) -> Vec<PlanRefusal> {
+    let there = if placed.guests.is_empty() { host.cpus.len() } else { placed.guests.len() };
+    let wide = study.cases.iter().filter(|case| case.guest.cpus as usize > there * MOST_TIMES);
+    wide.map(|case| PlanRefusal::GuestCpus { case: case.id.clone(), asked: case.guest.cpus, there }).collect()
+}
+
 /// Guests that ask more CPUs than there are for guests, in a sentence for each number asked.
 pub(super) fn crowded(study: &Study, placed: &CpuPlacement, host: &HostFacts) -> Vec<String> {
     let there = if placed.guests.is_empty() { host.cpus.len() } else { placed.guests.len() };

@@ -140,7 +140,7 @@ pub(super) fn sets(study: &Study, trials: Vec<PlannedTrial>, host: &HostFacts) -
         let pairs = case.schedule.pairs();
         let mut add = |trial: &PlannedTrial, pair: u32| {
             let index = u32::try_from(ordered.len()).unwrap_or(u32::MAX);
-            ordered.push(PlannedTrial { index, block: trial.block * pairs + pair, ..trial.clone() });
+            ordered.push(PlannedTrial { index, block: (trial.block - 1) * pairs + pair + 1, ..trial.clone() });
             index
         };
         for (set, pair) in own.iter().zip(0..) {

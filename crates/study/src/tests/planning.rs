@@ -17,7 +17,7 @@ fn each_block_runs_every_arm_of_every_case_once_and_arms_of_a_case_are_neighbour
     for (block, trials) in plan.trials.chunks(cases * arms).enumerate() {
         let distinct: BTreeSet<_> = trials.iter().map(|trial| (&trial.case, &trial.arm)).collect();
         assert_eq!(distinct.len(), cases * arms);
-        assert!(trials.iter().all(|trial| trial.block as usize == block));
+        assert!(trials.iter().all(|trial| trial.block as usize == block + 1));
         for pair in trials.chunks(arms) {
             assert!(pair.iter().all(|trial| trial.case == pair[0].case), "{pair:?}");
         }
@@ -78,7 +78,7 @@ fn each_arm_precedes_each_other_one_in_half_of_the_blocks_of_every_case() {
             let index = |block, arm: &str| {
                 plan.trials.iter().find(|t| (t.block, &*t.case, &*t.arm) == (block, &*case.id, arm)).unwrap().index
             };
-            let first = (0..6).filter(|&block| index(block, &one.id) < index(block, &other.id)).count();
+            let first = (1..=6).filter(|&block| index(block, &one.id) < index(block, &other.id)).count();
             assert_eq!(first, 3, "seed {seed}, {}: {} before {}", case.id, one.id, other.id);
         }
     }
@@ -125,7 +125,7 @@ fn of_very_many_trials_the_first_are_listed_and_the_rest_counted() {
     let listed = text.lines().skip_while(|line| !line.trim_start().starts_with("trial ")).skip(1);
     assert_eq!(listed.filter(|line| line.trim_start().starts_with(|c: char| c.is_ascii_digit())).count(), 60);
     let more = format!(
-        "and {} more, all of them in `tare plan --json`",
+        "and {} more, all of them in `tare plan --format json`",
         planned.steps().iter().skip(60).map(|step| step.len()).sum::<usize>()
     );
     assert!(text.ends_with(&format!("{more}\n")), "{text}");

@@ -292,9 +292,9 @@ fn where_all_arms_do_not_fit_at_one_time_they_take_turns_in_pairs_with_the_basel
     // Of each block of the study one pair with the container and one with the baseline's replica, each a block of its own.
     let steps = planned.steps();
     let blocks: Vec<u32> = steps.iter().map(|step| step[0].block).collect();
-    assert_eq!(blocks, (0..6).collect::<Vec<u32>>());
+    assert_eq!(blocks, (1..=6).collect::<Vec<u32>>());
     let mut orders = std::collections::BTreeSet::new();
-    for (pairs, block) in steps.chunks(2).zip(0..) {
+    for (pairs, block) in steps.chunks(2).zip(1..) {
         let mut others = Vec::new();
         for pair in pairs {
             let arms: Vec<&str> = pair.iter().map(|trial| trial.arm.as_str()).collect();

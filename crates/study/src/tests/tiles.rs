@@ -92,7 +92,7 @@ fn a_tile_is_asked_for_in_tiles_and_a_wrong_one_is_reported_where_it_stands() {
             "did you mean `db:response_time_p99_s`?",
         ),
         ("\"db:response_time_p99_s\" = \"200ms\"", "tiles_held = 3", "cases.tile.qos.tiles_held", "is no metric"),
-        ("members = [", "memberz = [", "cases.tile.parameters.memberz", "unknown field"),
+        ("members = [", "memberz = [", "cases.tile.parameters.memberz", "is no field"),
     ];
     for (from, to, path, tells) in wrong {
         let problems = problems(from, to);

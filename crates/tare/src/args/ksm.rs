@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use tare_model::units::Span;
 
+use super::{FormatArgument, LineFormat};
+
 /// Arguments of `tare ksm`.
 #[derive(Debug, Args)]
 pub struct KsmArguments {
@@ -18,18 +20,18 @@ pub struct KsmArguments {
 pub enum KsmCommand {
     /// Show what the kernel is set to, what it has merged and at what cost, whose memory it is, and who governs it.
     Status {
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
+        /// How to print.
+        #[command(flatten)]
+        shown: FormatArgument,
     },
     /// Print a line at each interval until Ctrl-C: what is saved and what scanning costs.
     Watch {
         /// Time from line to line.
         #[arg(long, value_name = "SPAN", default_value = "1s")]
         every: Span,
-        /// Print a JSON object a line.
-        #[arg(long)]
-        json: bool,
+        /// How to print each line.
+        #[arg(long, value_enum, default_value_t)]
+        format: LineFormat,
         /// End by itself after this.
         #[arg(long = "for", value_name = "SPAN")]
         lasts: Option<Span>,

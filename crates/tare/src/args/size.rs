@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::FormatArgument;
+
 /// Arguments of `tare size`.
 #[derive(Debug, Args)]
 pub struct SizeArguments {
@@ -25,9 +27,9 @@ pub struct SizeArguments {
     /// Count the guests that a load needs in all.
     #[arg(long, value_name = "N")]
     pub total: Option<f64>,
-    /// Print JSON.
-    #[arg(long)]
-    pub json: bool,
+    /// How to print.
+    #[command(flatten)]
+    pub shown: FormatArgument,
     /// End with 5 where a held-out case was predicted too far off or could not be, and where none was held out.
     #[arg(long)]
     pub check: bool,

@@ -5,12 +5,13 @@ use std::path::Path;
 use serde_json::json;
 use tare_model::audit::{AuditEntry, AuditOutcome};
 use tare_model::findings::Findings;
+use tare_report::Page;
 
-use crate::args::{AuditArguments, AuditFormat};
-use crate::commands::report::{analysed, colour, width};
+use crate::args::AuditArguments;
+use crate::commands::report::analysed;
 use crate::commands::wrapped;
 use crate::exit::{Exit, Failure};
-use crate::output;
+use crate::forms::{self, Terminal};
 
 /// The outcomes, the gravest first: name in colour, heading, colour.
 const OUTCOMES: [(AuditOutcome, &str, &str); 4] = [
@@ -29,20 +30,11 @@ pub fn command(arguments: &AuditArguments) -> Result<Exit, Failure> {
     for run in &arguments.runs {
         runs.push((run.as_path(), analysed(run, false)?));
     }
-    match arguments.format {
-        AuditFormat::Text => {
-            for (run, findings) in &runs {
-                output::print(&text(run, findings, width(), colour()))?;
-            }
-        }
-        AuditFormat::Json => {
-            let all: Vec<_> = runs.iter().map(|(run, findings)| in_json(run, findings)).collect();
-            let text = serde_json::to_string_pretty(&json!({ "runs": all })).map_err(|error| {
-                Failure::new(format!("the audit cannot be written as JSON: {error}"), Exit::Failure)
-            })?;
-            output::print(&text)?;
-        }
-    }
+    let all: Vec<_> = runs.iter().map(|(run, findings)| in_json(run, findings)).collect();
+    forms::print(arguments.shown.format, &json!({ "runs": all }), |terminal| {
+        let texts = runs.iter().map(|(run, findings)| text(run, findings, terminal));
+        Page::of_lines("Audit", texts.collect::<Vec<_>>().join("\n"))
+    })?;
     let broken =
         runs.iter().flat_map(|(_, findings)| &findings.audit).any(|entry| entry.outcome == AuditOutcome::Broken);
     Ok(if broken { Exit::Broken } else { Exit::Success })
@@ -57,7 +49,8 @@ fn in_json(run: &Path, findings: &Findings) -> serde_json::Value {
     })
 }
 
-fn text(run: &Path, findings: &Findings, width: usize, colour: bool) -> String {
+fn text(run: &Path, findings: &Findings, terminal: Terminal) -> String {
+    let Terminal { width, colour } = terminal;
     let study = &findings.plan.study;
     let mut text = format!("{}: {}\n", run.display(), study.question);
     for (outcome, heading, code) in OUTCOMES {

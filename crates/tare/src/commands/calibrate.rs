@@ -1,16 +1,18 @@
 //! `tare calibrate`.
 
-use tare_model::findings::Findings;
+use serde_json::json;
+use tare_model::findings::{Estimate, Findings};
 use tare_model::sample::Source;
 use tare_model::trial::TrialRecord;
 use tare_record::RunFolder;
+use tare_report::Page;
 
 use crate::args::{CalibrateArguments, StudyArguments};
 use crate::catalog::Registries;
 use crate::commands::report;
 use crate::commands::run::{self, How};
 use crate::exit::{Exit, Failure};
-use crate::{output, place, studies};
+use crate::{forms, output, place, studies};
 
 /// Runs the instrument's own study: the platform and the workload that do nothing.
 pub fn command(arguments: &CalibrateArguments) -> Result<Exit, Failure> {
@@ -27,42 +29,59 @@ pub fn command(arguments: &CalibrateArguments) -> Result<Exit, Failure> {
         asked: &asked,
         cancel: &run::stoppable()?,
         live: false,
+        format: arguments.shown.format,
     };
     let exit = run::execute(loaded, &how)?;
     if exit != Exit::Interrupted {
         let folder = RunFolder::open(&out).map_err(|error| Failure::new(error, Exit::Failure))?;
         let trials = folder.trials().map_err(|error| Failure::new(error, Exit::Failure))?;
-        output::print(&cost_of_measuring(&report::analysed(&out, false)?, &trials))?;
+        let cost = Cost::of(&report::analysed(&out, false)?, &trials);
+        let data = json!({ "run": out, "recording_ratio": cost.recording, "probe_cpu_share": cost.probing });
+        forms::print(format, &data, |_| cost.page())?;
     }
     Ok(exit)
 }
 
-/// What recording every operation costs, and the probes, in words.
-fn cost_of_measuring(findings: &Findings, trials: &[TrialRecord]) -> String {
-    let recorded = rates(findings, "loopback");
-    let unrecorded = rates(findings, "loopback-unrecorded");
-    let pairs: Vec<(f64, f64)> = recorded
-        .iter()
-        .filter_map(|(block, with)| {
-            unrecorded.iter().find(|(other, _)| other == block).map(|(_, without)| (*with, *without))
-        })
-        .collect();
-    let recording = match tare_analysis::paired_ratio(&pairs) {
-        Some(ratio) => {
-            let interval = match (ratio.low, ratio.high) {
-                (Some(low), Some(high)) => format!(" [{:+.2}, {:+.2}]", (low - 1.0) * 100.0, (high - 1.0) * 100.0),
-                _ => String::new(),
-            };
-            format!("{:+.2} %{interval} of the rate over loopback, {} blocks", (ratio.value - 1.0) * 100.0, ratio.n)
-        }
-        None => "cannot be computed: too few trials completed".to_owned(),
-    };
-    let probes: Vec<f64> = trials.iter().filter_map(probe_share).collect();
-    let probing = match probes.iter().copied().reduce(f64::max) {
-        Some(most) => format!("at most {:.2} % of one CPU", most * 100.0),
-        None => "cannot be computed: no trial was sampled".to_owned(),
-    };
-    format!("What measuring costs\n  recording every operation  {recording}\n  the host's probe           {probing}")
+/// What measuring costs.
+struct Cost {
+    /// Rate over loopback with every operation recorded, over that without.
+    recording: Option<Estimate>,
+    /// CPU of the host's probe, the most of any trial, as a share of one CPU.
+    probing: Option<f64>,
+}
+
+impl Cost {
+    fn of(findings: &Findings, trials: &[TrialRecord]) -> Self {
+        let recorded = rates(findings, "loopback");
+        let unrecorded = rates(findings, "loopback-unrecorded");
+        let beside = |block: &u32| unrecorded.iter().find(|(other, _)| other == block).map(|(_, without)| *without);
+        let pairs: Vec<(f64, f64)> =
+            recorded.iter().filter_map(|(block, with)| Some((*with, beside(block)?))).collect();
+        let probes = trials.iter().filter_map(probe_share);
+        Self { recording: tare_analysis::paired_ratio(&pairs), probing: probes.reduce(f64::max) }
+    }
+
+    fn page(&self) -> Page {
+        let recording = match &self.recording {
+            Some(ratio) => {
+                let interval = match (ratio.low, ratio.high) {
+                    (Some(low), Some(high)) => format!(" [{:+.2}, {:+.2}]", (low - 1.0) * 100.0, (high - 1.0) * 100.0),
+                    _ => String::new(),
+                };
+                format!("{:+.2} %{interval} of the rate over loopback, {} blocks", (ratio.value - 1.0) * 100.0, ratio.n)
+            }
+            None => "cannot be computed: too few trials completed".to_owned(),
+        };
+        let probing = match self.probing {
+            Some(most) => format!("at most {:.2} % of one CPU", most * 100.0),
+            None => "cannot be computed: no trial was sampled".to_owned(),
+        };
+        let rows = [["recording every operation", &recording], ["the host's probe", &probing]];
+        let mut page = Page::new("What measuring costs");
+        page.heading("What measuring costs");
+        page.rows(&["What", "Cost"], rows.map(|row| row.map(str::to_owned).to_vec()).to_vec());
+        page
+    }
 }
 
 /// CPU of the host's probe over a trial, as a share of one CPU.

@@ -6,9 +6,9 @@ use tare_analysis::Side;
 use tare_model::findings::Findings;
 
 use crate::args::{CompareArguments, Format};
-use crate::commands::report::{analysed, colour, width};
+use crate::commands::report::{analysed, colour};
 use crate::exit::{Exit, Failure};
-use crate::output;
+use crate::{forms, output};
 
 /// Sets runs against runs.
 pub fn command(arguments: &CompareArguments) -> Result<Exit, Failure> {
@@ -20,11 +20,11 @@ pub fn command(arguments: &CompareArguments) -> Result<Exit, Failure> {
     let [first, second] =
         [(&a, &first, &names[0]), (&b, &second, &names[1])].map(|(label, runs, names)| Side { label, runs, names });
     let compared = tare_analysis::compare(&first, &second).map_err(|error| Failure::new(error, Exit::Usage))?;
-    let text = match arguments.format {
+    let text = match arguments.shown.format {
         Format::Html => tare_report::comparison_html(&compared).map_err(|error| Failure::new(error, Exit::Failure))?,
-        Format::Markdown => tare_report::comparison_markdown(&compared),
-        Format::Json => serde_json::to_string_pretty(&compared).map_err(|error| Failure::new(error, Exit::Failure))?,
-        Format::Text => tare_report::comparison_text(&compared, arguments.all, width(), colour()),
+        Format::Md => tare_report::comparison_markdown(&compared),
+        Format::Json => forms::json(&compared)?,
+        Format::Text => tare_report::comparison_text(&compared, arguments.all, forms::width(), colour()),
     };
     output::print(&text)?;
     Ok(Exit::Success)

@@ -41,6 +41,7 @@ pub fn command(arguments: &ExecArguments) -> Result<Exit, Failure> {
         asked: &asked,
         cancel: &run::stoppable()?,
         live: true,
+        format: Format::Text,
     };
     let Some(took) = trial_run(&arms, arguments, &how)? else { return Ok(Exit::Interrupted) };
     let loaded = loaded(&arms, &Size::of(took, arms.len(), arguments)?, arguments)?;
@@ -182,7 +183,7 @@ fn exports(arguments: &ExecArguments) -> Result<Vec<(&Path, Format)>, Failure> {
     let form = |file: &'_ Path| match file.extension().and_then(|end| end.to_str()) {
         Some("html") => Some(Format::Html),
         Some("json") => Some(Format::Json),
-        Some("md") => Some(Format::Markdown),
+        Some("md") => Some(Format::Md),
         Some("txt") => Some(Format::Text),
         _ => None,
     };

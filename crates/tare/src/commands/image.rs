@@ -1,12 +1,12 @@
 //! `tare image`.
 
-use std::fmt::Write as _;
-
+use serde_json::json;
 use tare_image::{Cached, DebianSpec, Format, ImageError, Kernel};
+use tare_report::Page;
 
-use crate::args::{Built, ImageArguments, ImageCommand, ImageFormat};
+use crate::args::{self, Built, ImageArguments, ImageCommand, ImageFormat};
 use crate::exit::{Exit, Failure};
-use crate::output;
+use crate::{forms, output};
 
 /// Does what was asked about images.
 pub fn command(arguments: &ImageArguments) -> Result<Exit, Failure> {
@@ -23,7 +23,7 @@ pub fn command(arguments: &ImageArguments) -> Result<Exit, Failure> {
             output::print(&format!("{}: {}, {}", disk.path.display(), format.name(), size(disk.virtual_size)))?;
             Ok(Exit::Success)
         }
-        ImageCommand::List => list(),
+        ImageCommand::List(shown) => list(shown.format),
         ImageCommand::Clear => {
             let removed = tare_image::clear().map_err(failed)?;
             let bytes = removed.iter().map(|cached| cached.bytes).sum();
@@ -47,20 +47,30 @@ fn build(spec: &DebianSpec) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-fn list() -> Result<Exit, Failure> {
-    let mut text = match Kernel::find(None) {
-        Ok(kernel) => format!("kernel {}: {}\n", kernel.release, kernel.image.display()),
-        Err(error) => format!("no kernel: {error}\n"),
-    };
+fn list(format: args::Format) -> Result<Exit, Failure> {
+    let kernel = Kernel::find(None);
     let cached = tare_image::cached().map_err(failed)?;
-    for Cached { path, bytes } in &cached {
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "{:>10}  {}", size(*bytes), path.display());
-    }
-    if cached.is_empty() {
-        let _ = writeln!(text, "nothing in {}", tare_image::cache_directory().display());
-    }
-    output::print(&text)?;
+    let cache = tare_image::cache_directory();
+    let data = json!({
+        "kernel": kernel.as_ref().ok().map(|kernel| json!({ "release": kernel.release, "image": kernel.image })),
+        "no_kernel": kernel.as_ref().err().map(ToString::to_string),
+        "cache": cache,
+        "cached": cached.iter().map(|Cached { path, bytes }| json!({ "path": path, "bytes": bytes })).collect::<Vec<_>>(),
+    });
+    let page = |_| {
+        let mut page = Page::new("What virtual machines boot from");
+        page.paragraph(match &kernel {
+            Ok(kernel) => format!("kernel {}: {}", kernel.release, kernel.image.display()),
+            Err(error) => format!("no kernel: {error}"),
+        });
+        if cached.is_empty() {
+            page.paragraph(format!("nothing in {}", cache.display()));
+        }
+        let row = |Cached { path, bytes }: &Cached| vec![size(*bytes), path.display().to_string()];
+        page.rows(&["Size", "File"], cached.iter().map(row).collect());
+        page
+    };
+    forms::print(format, &data, page)?;
     Ok(Exit::Success)
 }
 

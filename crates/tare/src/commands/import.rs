@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use serde_json::{Value, json};
 use tare_import::{ImportError, Report};
+use tare_report::Page;
 
 use crate::args::ImportArguments;
 use crate::exit::{Exit, Failure};
-use crate::{output, place};
+use crate::{forms, place};
 
 /// Reads published figures and makes a run folder of each report.
 pub fn command(arguments: &ImportArguments) -> Result<Exit, Failure> {
@@ -21,14 +23,20 @@ pub fn command(arguments: &ImportArguments) -> Result<Exit, Failure> {
     for (report, folder) in imported.reports.iter().zip(&folders) {
         report.write(folder, &place::new_run_id(), env!("CARGO_PKG_VERSION")).map_err(failure)?;
     }
-    for note in &imported.notes {
-        output::print(&format!("note: {note}"))?;
-    }
-    for (report, folder) in imported.reports.iter().zip(&folders) {
-        output::print(&summary(report, folder))?;
-    }
-    let named: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
-    output::print(&format!("next: `tare audit {}`, then `tare report` on each", named.join(" ")))?;
+    let reports: Vec<_> = imported.reports.iter().zip(&folders).collect();
+    let data = json!({
+        "reports": reports.iter().map(|(report, folder)| in_json(report, folder)).collect::<Vec<_>>(),
+        "notes": imported.notes,
+    });
+    let page = |_| {
+        let mut page = Page::new("Imported figures");
+        imported.notes.iter().for_each(|note| _ = page.paragraph(format!("note: {note}")));
+        reports.iter().for_each(|(report, folder)| summary(&mut page, report, folder));
+        let named: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
+        page.paragraph(format!("next: `tare audit {}`, then `tare report` on each", named.join(" ")));
+        page
+    };
+    forms::print(arguments.shown.format, &data, page)?;
     Ok(Exit::Success)
 }
 
@@ -46,24 +54,39 @@ fn is_taken(folder: &Path) -> bool {
     std::fs::read_dir(folder).map_or_else(|_| folder.exists(), |mut entries| entries.next().is_some())
 }
 
-fn summary(report: &Report, folder: &Path) -> String {
+fn in_json(report: &Report, folder: &Path) -> Value {
+    let (published, study) = (report.published(), &report.plan.study);
+    json!({
+        "run": folder,
+        "study": study.name,
+        "report": published.report,
+        "title": published.title,
+        "trials": report.trials.len(),
+        "arms": study.arms.iter().map(|arm| &arm.id).collect::<Vec<_>>(),
+        "cases": study.cases.iter().map(|case| &case.id).collect::<Vec<_>>(),
+        "printed_totals": published.printed.len(),
+        "claims": published.claims.len(),
+        "conditions": published.conditions.len(),
+    })
+}
+
+fn summary(page: &mut Page, report: &Report, folder: &Path) {
     let published = report.published();
     let study = &report.plan.study;
     let arms: Vec<&str> = study.arms.iter().map(|arm| arm.label.as_str()).collect();
     let cases: Vec<&str> = study.cases.iter().map(|case| case.id.as_str()).collect();
     let count = |n: usize, one: &str, more: &str| if n == 1 { format!("1 {one}") } else { format!("{n} {more}") };
-    format!(
-        "{}: report {}\n  {}\n  {} of {} in {}; {}, {} and {} kept beside the figures\n",
-        folder.display(),
-        published.report,
-        published.title,
+    page.heading(format!("{}: report {}", folder.display(), published.report));
+    let kept = format!(
+        "{} of {} in {}; {}, {} and {} kept beside the figures",
         count(report.trials.len(), "trial", "trials"),
         arms.join(", "),
         cases.join(", "),
         count(published.printed.len(), "printed total", "printed totals"),
         count(published.claims.len(), "claim", "claims"),
         count(published.conditions.len(), "condition", "conditions"),
-    )
+    );
+    page.rows(&["What it is"], vec![vec![published.title], vec![kept]]);
 }
 
 fn failure(error: ImportError) -> Failure {

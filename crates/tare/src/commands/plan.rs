@@ -8,35 +8,44 @@ use tare_model::plan::Plan;
 use tare_model::redact::Redactor;
 use tare_model::study::{CaseSchedule, Study};
 use tare_record::RunFolder;
+use tare_report::Page;
 use tare_study::{Directories, HostFacts, LoadedStudy};
 
 use crate::args::{PlanArguments, StudyArguments};
 use crate::catalog::Registries;
 use crate::exit::{Exit, Failure};
 use crate::power::{self, Noise};
-use crate::{available, output, place, studies};
+use crate::{available, forms, output, place, studies};
 
 /// Shows what a run would do, and which of its arms and workloads this host cannot run.
 pub fn command(arguments: &PlanArguments) -> Result<Exit, Failure> {
     let loaded = studies::load(&arguments.study)?;
     // Only what the study itself holds: a plan reads no secret.
     output::keep_out(Redactor::of(&loaded.study, false));
-    let plan = planned(&loaded, Path::new("runs"), &arguments.study, Goal::Look)?;
-    if arguments.json {
-        let shown = Redactor::of(&loaded.study, true).plan(&plan);
-        let json = serde_json::to_string_pretty(&shown).map_err(|error| Failure::new(error, Exit::Failure))?;
-        output::print(&json)?;
-    } else {
-        let noise = Noise::new(arguments.noise, arguments.noise_from.as_deref())?;
-        output::print(&tare_study::human(&plan, &host(Path::new("runs"))?))?;
-        for line in power::words(&plan, &noise) {
-            output::print(&line)?;
-        }
-        output::print(NOT_TRIED)?;
-        if loaded.draws_seed {
-            output::print(DRAWS)?;
-        }
-    }
+    let plan = planned(&loaded, Path::new(place::RUNS), &arguments.study, Goal::Look)?;
+    let noise = Noise::new(arguments.noise, arguments.noise_from.as_deref())?;
+    let host = host(Path::new(place::RUNS))?;
+    let page = |_| {
+        let mut lines = vec![tare_study::human(&plan, &host).trim_end().to_owned()];
+        lines.extend(power::words(&plan, &noise));
+        lines.push(NOT_TRIED.to_owned());
+        lines.extend(loaded.draws_seed.then(|| DRAWS.to_owned()));
+        Page::of_lines(format!("Plan of {}", plan.study.name), lines.join("\n"))
+    };
+    forms::print(arguments.shown.format, &Redactor::of(&loaded.study, true).plan(&plan), page)?;
+    let reasons = refusals(&plan);
+    if reasons.is_empty() { Ok(Exit::Success) } else { Err(Failure::new(reasons.join("\n"), Exit::HostUnfit)) }
+}
+
+/// Whether this host has room for a shipped study, and can run its arms and workloads.
+pub fn fits(study: &str) -> bool {
+    let asked = StudyArguments::of(study);
+    let planned = studies::load(&asked).and_then(|loaded| planned(&loaded, Path::new(place::RUNS), &asked, Goal::Look));
+    planned.is_ok_and(|plan| refusals(&plan).is_empty())
+}
+
+/// Why this host cannot run arms and workloads of a plan, with the remedies.
+fn refusals(plan: &Plan) -> Vec<String> {
     let cannot = available::refused(&plan.study, May::Look);
     let arms = cannot.iter().map(|(arm, Refusal { reason, remedy })| {
         format!("arm `{arm}` cannot run here: {reason}\n  remedy: {remedy}, or `--without {arm}`")
@@ -49,8 +58,7 @@ pub fn command(arguments: &PlanArguments) -> Result<Exit, Failure> {
             Found::Usable | Found::OnRequest => None,
         }
     });
-    let reasons: Vec<String> = arms.chain(workloads).collect();
-    if reasons.is_empty() { Ok(Exit::Success) } else { Err(Failure::new(reasons.join("\n"), Exit::HostUnfit)) }
+    arms.chain(workloads).collect()
 }
 
 /// What a plan does not find out, for it looks at a study that nobody may have read yet.

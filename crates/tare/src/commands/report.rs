@@ -7,7 +7,7 @@ use tare_record::{RunFolder, layout};
 
 use crate::args::{Format, ReportArguments};
 use crate::exit::{Exit, Failure};
-use crate::output;
+use crate::{forms, output};
 
 /// Analyses a run folder and renders it.
 pub fn command(arguments: &ReportArguments) -> Result<Exit, Failure> {
@@ -16,9 +16,9 @@ pub fn command(arguments: &ReportArguments) -> Result<Exit, Failure> {
         Some(format) => output::print(&rendered(&findings, format)?)?,
         None => {
             let report = write_all(&arguments.run, &findings)?;
-            output::print(&tare_report::terminal(&findings, width(), colour()))?;
+            output::print(&tare_report::terminal(&findings, forms::width(), colour()))?;
             output::print(&format!("report: {}", report.display()))?;
-            print_root_hash(&findings)?;
+            output::print(&root_hash(&findings))?;
         }
     }
     Ok(Exit::Success)
@@ -58,12 +58,9 @@ fn fit_to_be_shown(findings: Findings) -> Result<Findings, Failure> {
     shown.map_or(Ok(findings), |json| serde_json::from_str(&json).map_err(failed))
 }
 
-/// Prints the hash by which a copy of the run folder is known.
-///
-/// # Errors
-/// When standard output cannot be written.
-pub fn print_root_hash(findings: &Findings) -> Result<(), Failure> {
-    output::print(&format!("root hash: {}", findings.run.root_hash))
+/// The hash by which a copy of the run folder is known, for people.
+pub fn root_hash(findings: &Findings) -> String {
+    format!("root hash: {}", findings.run.root_hash)
 }
 
 /// The findings in one form.
@@ -73,9 +70,9 @@ pub fn print_root_hash(findings: &Findings) -> Result<(), Failure> {
 pub fn rendered(findings: &Findings, format: Format) -> Result<String, Failure> {
     match format {
         Format::Html => tare_report::html(findings).map_err(|error| Failure::new(error, Exit::Failure)),
-        Format::Markdown => Ok(tare_report::markdown(findings)),
+        Format::Md => Ok(tare_report::markdown(findings)),
         Format::Json => tare_report::json(findings).map_err(|error| Failure::new(error, Exit::Failure)),
-        Format::Text => Ok(tare_report::terminal(findings, width(), colour())),
+        Format::Text => Ok(tare_report::terminal(findings, forms::width(), colour())),
     }
 }
 
@@ -87,19 +84,17 @@ pub fn write_all(run: &Path, findings: &Findings) -> Result<PathBuf, Failure> {
     let failed = |error| Failure::new(error, Exit::Failure);
     let folder = RunFolder::open(run).map_err(|error| Failure::new(error, Exit::Usage))?;
     folder.write_findings(findings).map_err(failed)?;
-    let forms = [(layout::REPORT_HTML, Format::Html), (layout::REPORT_MARKDOWN, Format::Markdown)];
+    let forms = [(layout::REPORT_HTML, Format::Html), (layout::REPORT_MARKDOWN, Format::Md)];
     for (name, format) in forms {
         folder.write_file(name, rendered(findings, format)?.as_bytes()).map_err(failed)?;
     }
     for (name, text) in tare_report::csv(findings) {
         folder.write_file(&name, text.as_bytes()).map_err(failed)?;
     }
+    for (name, bytes) in tare_report::parquet(findings).map_err(|error| Failure::new(error, Exit::Failure))? {
+        folder.write_file(&name, &bytes).map_err(failed)?;
+    }
     Ok(run.join(layout::REPORT_HTML))
-}
-
-/// Columns of the terminal.
-pub fn width() -> usize {
-    rustix::termios::tcgetwinsize(std::io::stdout()).map_or(80, |size| usize::from(size.ws_col)).clamp(60, 160)
 }
 
 /// Whether standard output is a terminal that wants colour.

@@ -7,14 +7,14 @@ use tare_model::study::Study;
 use tare_record::{RecordError, RunFolder};
 use tare_study::LoadedStudy;
 
-use crate::args::{RunArguments, StudyArguments};
+use crate::args::{Format, RunArguments, StudyArguments};
 use crate::commands::plan::{Goal, planned};
 use crate::commands::report;
 use crate::exit::{Exit, Failure};
 use crate::glance::Glance;
 use crate::live::Live;
 use crate::progress::Progress;
-use crate::{output, place, said, studies};
+use crate::{forms, output, place, said, studies};
 
 /// Runs a study to its report.
 pub fn command(arguments: &RunArguments) -> Result<Exit, Failure> {
@@ -28,6 +28,7 @@ pub fn command(arguments: &RunArguments) -> Result<Exit, Failure> {
         asked: &arguments.study,
         cancel: &stoppable()?,
         live: false,
+        format: Format::Text,
     };
     execute(loaded, &how)
 }
@@ -49,6 +50,8 @@ pub struct How<'a> {
     pub cancel: &'a Cancel,
     /// Whether the figures so far are shown while it goes on.
     pub live: bool,
+    /// How the caller prints: the report of the trials goes to standard output as text alone, so that another form is one document.
+    pub format: Format,
 }
 
 /// A wish to stop that Ctrl-C expresses.
@@ -69,7 +72,7 @@ pub fn execute(loaded: LoadedStudy, how: &How<'_>) -> Result<Exit, Failure> {
     let progress = Progress::new(&absolute(how.out));
     let ended = if how.live { perform(loaded, how, &Live::new(&progress)) } else { perform(loaded, how, &progress) };
     progress.finish();
-    conclude(how.out, &ended?)
+    conclude(how, &ended?)
 }
 
 /// Runs a study that is loaded; nothing is analysed.
@@ -89,7 +92,8 @@ pub fn perform(mut loaded: LoadedStudy, how: &How<'_>, observer: &dyn Observer) 
     let source = tare_study::redacted(&loaded.source, &redactor);
     output::keep_out(tare_controller::redactor(&loaded.study, false));
     let glance = Glance::begin();
-    for note in [runs(&loaded.study), tare_lab::ends_with_session()].iter().flatten() {
+    let alone = tare_study::alone(&loaded.study).map(str::to_owned);
+    for note in [runs(&loaded.study), alone, tare_lab::ends_with_session()].iter().flatten() {
         observer.note(note);
     }
     let goal = if how.resume { Goal::Resume } else { Goal::Run };
@@ -175,13 +179,15 @@ fn failure(error: &ControllerError, study: &str) -> Failure {
 }
 
 /// Findings and report of whatever was completed.
-fn conclude(out: &Path, end: &RunEnd) -> Result<Exit, Failure> {
+fn conclude(how: &How<'_>, end: &RunEnd) -> Result<Exit, Failure> {
+    let out = how.out;
+    let print = |text: &str| if how.format == Format::Text { output::print(text) } else { Ok(output::note(text)) };
     if end.completed + end.invalid + end.failed == 0 {
         let Some(reason) = &end.interrupted else {
-            output::print(&format!("no trial was run (the plan holds no trial); {} holds the plan", out.display()))?;
+            print(&format!("no trial was run (the plan holds no trial); {} holds the plan", out.display()))?;
             return Ok(Exit::Failure);
         };
-        output::print(&format!(
+        print(&format!(
             "stopped by {reason}: everything was taken down, and no trial was completed, so none is kept; \
              begin anew with the same command and `--resume --out {}`",
             out.display()
@@ -190,11 +196,15 @@ fn conclude(out: &Path, end: &RunEnd) -> Result<Exit, Failure> {
     }
     let findings = report::analysed(out, false)?;
     let html = report::write_all(out, &findings)?;
-    output::print(&tare_report::terminal(&findings, report::width(), report::colour()))?;
-    output::print(&format!("report: {}", absolute(&html).display()))?;
-    report::print_root_hash(&findings)?;
+    print(&tare_report::terminal(&findings, forms::width(), report::colour()))?;
+    print(&format!("report: {}", absolute(&html).display()))?;
+    print(&report::root_hash(&findings))?;
+    if let Some(reason) = end.interrupted.as_ref().filter(|_| end.hopeless) {
+        print(&format!("stopped by {reason}. Mend the study, or what its guests are made of, and begin a new run"))?;
+        return Ok(Exit::Incomplete);
+    }
     if let Some(reason) = &end.interrupted {
-        output::print(&format!(
+        print(&format!(
             "stopped by {reason}: everything was taken down, {} trials are kept; \
              go on with the same command and `--resume --out {}`",
             end.completed + end.invalid + end.failed,
@@ -203,7 +213,7 @@ fn conclude(out: &Path, end: &RunEnd) -> Result<Exit, Failure> {
         return Ok(Exit::Interrupted);
     }
     if end.invalid + end.failed > 0 {
-        output::print(&format!("{} trials failed and {} are invalid: the report lists why", end.failed, end.invalid))?;
+        print(&format!("{} trials failed and {} are invalid: the report lists why", end.failed, end.invalid))?;
         return Ok(Exit::Incomplete);
     }
     Ok(Exit::Success)

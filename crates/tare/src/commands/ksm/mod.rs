@@ -21,8 +21,8 @@ pub const SIDE_CHANNELS: &str = "whoever shares merged memory can learn by timin
 /// Does what was asked about merging.
 pub fn command(arguments: &KsmArguments) -> Result<Exit, Failure> {
     match &arguments.command {
-        KsmCommand::Status { json } => status::command(*json),
-        KsmCommand::Watch { every, json, lasts } => watch::command(*every, *json, *lasts),
+        KsmCommand::Status { shown } => status::command(shown.format),
+        KsmCommand::Watch { every, format, lasts } => watch::command(*every, *format, *lasts),
         KsmCommand::Tune(arguments) => tune::command(arguments),
         KsmCommand::Restore => restore::command(),
     }

@@ -2,17 +2,19 @@
 
 use std::fmt::Write;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tare_memory::cost::{self, Merger};
 use tare_memory::{Kernel, Settings};
 use tare_model::Refusal;
 use tare_model::merging::MergeCounters;
+use tare_report::Page;
 
 use super::holders::{self, Holder};
 use super::look::{pace, saved, state};
 use super::{SIDE_CHANNELS, mib, unseen};
+use crate::args::Format;
 use crate::exit::{Exit, Failure};
-use crate::output;
+use crate::forms;
 
 /// Processes that are listed.
 const LISTED: usize = 20;
@@ -27,7 +29,7 @@ struct Status {
 }
 
 /// Shows it.
-pub fn command(json: bool) -> Result<Exit, Failure> {
+pub fn command(format: Format) -> Result<Exit, Failure> {
     let kernel = Kernel::host();
     let unseen = |error| unseen(&kernel, &error);
     let status = Status {
@@ -37,7 +39,7 @@ pub fn command(json: bool) -> Result<Exit, Failure> {
         holders: holders::all()?,
         refusal: kernel.refusal(),
     };
-    output::print(&if json { status.json() } else { status.text() })?;
+    forms::print(format, &status.json(), |_| Page::of_lines("Merging of equal memory", status.text()))?;
     Ok(Exit::Success)
 }
 
@@ -116,11 +118,11 @@ impl Status {
             let _ = writeln!(text, "  {pid:>8}  {name:<15}  {merged:>9}  {empty:>9}  {profit:>12}  {all}");
         }
         if let Some(more) = self.mergers.len().checked_sub(LISTED).filter(|more| *more > 0) {
-            let _ = writeln!(text, "  and {more} more: --json lists all");
+            let _ = writeln!(text, "  and {more} more: --format json lists all");
         }
     }
 
-    fn json(&self) -> String {
+    fn json(&self) -> Value {
         let holder = |holder: &Holder| {
             let settings: Vec<_> =
                 holder.settings.iter().map(|(path, was)| json!({"file": path, "found": was})).collect();
@@ -131,7 +133,7 @@ impl Status {
                 "settings": settings,
             })
         };
-        let status = json!({
+        json!({
             "settings": self.settings,
             "counters": self.counters,
             "saved_bytes": saved(&self.counters),
@@ -141,7 +143,6 @@ impl Status {
             "changed_by": self.holders.iter().map(holder).collect::<Vec<_>>(),
             "refusal": self.refusal.as_ref().map(|Refusal { reason, remedy }| json!({"reason": reason, "remedy": remedy})),
             "side_channels": SIDE_CHANNELS,
-        });
-        format!("{status:#}")
+        })
     }
 }

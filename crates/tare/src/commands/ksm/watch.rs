@@ -8,14 +8,16 @@ use tare_model::units::Span;
 
 use super::look::{HEAD, Look};
 use super::unseen;
+use crate::args::LineFormat;
 use crate::exit::{Exit, Failure};
 use crate::output;
 
 /// Prints a line at each interval.
-pub fn command(every: Span, json: bool, lasts: Option<Span>) -> Result<Exit, Failure> {
+pub fn command(every: Span, format: LineFormat, lasts: Option<Span>) -> Result<Exit, Failure> {
     if every.ns == 0 {
         return Err(Failure::new("--every is no time at all; write `1s`, say", Exit::Usage));
     }
+    let json = format == LineFormat::Json;
     let kernel = Kernel::host();
     let look = || Look::take(&kernel).map_err(|error| unseen(&kernel, &error));
     let cancel = Cancel::new();

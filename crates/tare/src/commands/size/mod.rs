@@ -6,11 +6,12 @@ use serde_json::json;
 use tare_analysis::{Sizing, qos_metric};
 use tare_model::findings::{Findings, SizeCheck, SizeQuestion};
 use tare_model::units::Span;
+use tare_report::Page;
 
 use crate::args::SizeArguments;
-use crate::commands::report::{analysed, colour, width};
+use crate::commands::report::analysed;
 use crate::exit::{Exit, Failure};
-use crate::output;
+use crate::forms::{self, Terminal};
 
 /// Sizes by a run and prints what comes of it.
 pub fn command(arguments: &SizeArguments) -> Result<Exit, Failure> {
@@ -27,14 +28,11 @@ pub fn command(arguments: &SizeArguments) -> Result<Exit, Failure> {
     };
     let sizing = tare_analysis::size(&findings, &question, arguments.arm.as_deref())
         .map_err(|error| Failure::new(error, Exit::Usage))?;
-    if arguments.json {
-        let answer = json!({ "run": arguments.run.display().to_string(), "sizing": sizing });
-        let text = serde_json::to_string_pretty(&answer)
-            .map_err(|error| Failure::new(format!("the sizing cannot be written as JSON: {error}"), Exit::Failure))?;
-        output::print(&text)?;
-    } else {
-        output::print(&text::text(&arguments.run, &findings, &sizing, width(), colour()))?;
-    }
+    let answer = json!({ "run": arguments.run.display().to_string(), "sizing": sizing });
+    forms::print(arguments.shown.format, &answer, |Terminal { width, colour }| {
+        let title = format!("Sizing by {}", arguments.run.display());
+        Page::of_lines(title, text::text(&arguments.run, &findings, &sizing, width, colour))
+    })?;
     Ok(exit(&sizing, arguments.check))
 }
 
