@@ -92,7 +92,7 @@ fn a_figure_of_the_output_is_compared_by_expression_and_by_path() {
         (["--json-path", "$.jobs[0].iops"], r#"echo '{"jobs":[{"iops":42.5}]}'"#, "$.jobs[0].iops"),
     ] {
         let folder = tempfile::tempdir().unwrap();
-        let options = [&way[..], &["--blocks", "2", "--no-noise-floor"]].concat();
+        let options = [&way[..], &["--blocks", "1"]].concat();
         expect_code(&exec(folder.path(), &options, &["sh", "-c", script]), 0);
         let metric = &findings(&folder.path().join("run"))["cases"][0]["metrics"][0];
         let spec = &metric["spec"];

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tare_controller::{Cancel, ControllerError, Observer, RunEnd, RunOptions, Shipped};
 use tare_model::study::Study;
-use tare_record::{RecordError, RunFolder};
+use tare_record::{RecordError, RunFolder, layout};
 use tare_study::LoadedStudy;
 
 use crate::args::{RunArguments, StudyArguments};
@@ -50,6 +50,18 @@ pub struct How<'a> {
     pub live: bool,
 }
 
+impl How<'_> {
+    /// How a user goes on with the run when it was stopped.
+    fn resume_by(&self) -> String {
+        let out = self.out.display();
+        if self.live {
+            format!("`tare run {out}/{} --resume --out {out}`", layout::STUDY)
+        } else {
+            format!("the same command and `--resume --out {out}`")
+        }
+    }
+}
+
 /// A wish to stop that Ctrl-C expresses.
 ///
 /// # Errors
@@ -68,7 +80,7 @@ pub fn execute(loaded: LoadedStudy, how: &How<'_>) -> Result<Exit, Failure> {
     let progress = Progress::new(&absolute(how.out));
     let ended = if how.live { perform(loaded, how, &Live::new(&progress)) } else { perform(loaded, how, &progress) };
     progress.finish();
-    conclude(how.out, &ended?)
+    conclude(how, &ended?)
 }
 
 /// Runs a study that is loaded; nothing is analysed.
@@ -170,7 +182,8 @@ fn failure(error: &ControllerError, study: &str) -> Failure {
 }
 
 /// Findings and report of whatever was completed.
-fn conclude(out: &Path, end: &RunEnd) -> Result<Exit, Failure> {
+fn conclude(how: &How<'_>, end: &RunEnd) -> Result<Exit, Failure> {
+    let (out, resume) = (how.out, how.resume_by());
     if end.completed + end.invalid + end.failed == 0 {
         let Some(reason) = &end.interrupted else {
             output::print(&format!("no trial was run (the plan holds no trial); {} holds the plan", out.display()))?;
@@ -178,8 +191,7 @@ fn conclude(out: &Path, end: &RunEnd) -> Result<Exit, Failure> {
         };
         output::print(&format!(
             "stopped by {reason}: everything was taken down, and no trial was completed, so none is kept; \
-             begin anew with the same command and `--resume --out {}`",
-            out.display()
+             begin anew with {resume}"
         ))?;
         return Ok(Exit::Interrupted);
     }
@@ -191,9 +203,8 @@ fn conclude(out: &Path, end: &RunEnd) -> Result<Exit, Failure> {
     if let Some(reason) = &end.interrupted {
         output::print(&format!(
             "stopped by {reason}: everything was taken down, {} trials are kept; \
-             go on with the same command and `--resume --out {}`",
-            end.completed + end.invalid + end.failed,
-            out.display()
+             go on with {resume}",
+            end.completed + end.invalid + end.failed
         ))?;
         return Ok(Exit::Interrupted);
     }
