@@ -34,7 +34,7 @@ Environment:
 /// tare measures what an isolation layer weighs: the same work natively, in containers, sandboxes and
 /// virtual machines on your own hosts, side by side, with an answer that stands up.
 ///
-/// Start with `tare doctor`, then `tare run quickstart`.
+/// Start with `tare doctor`, then `tare run quickstart`, or `tare exec -- COMMAND` with a command of your own.
 #[derive(Debug, Parser)]
 #[command(name = "tare", version, after_help = EXIT_CODES, max_term_width = 100)]
 pub struct Arguments {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tare_controller::{Cancel, ControllerError, Observer, RunEnd, RunOptions, Shipped};
 use tare_model::study::Study;
-use tare_record::{RecordError, RunFolder};
+use tare_record::{RecordError, RunFolder, layout};
 use tare_study::LoadedStudy;
 
 use crate::args::{Format, RunArguments, StudyArguments};
@@ -52,6 +52,18 @@ pub struct How<'a> {
     pub live: bool,
     /// How the caller prints: the report of the trials goes to standard output as text alone, so that another form is one document.
     pub format: Format,
+}
+
+impl How<'_> {
+    /// How a user goes on with the run when it was stopped.
+    fn resume_by(&self) -> String {
+        let out = self.out.display();
+        if self.live {
+            format!("`tare run {out}/{} --resume --out {out}`", layout::STUDY)
+        } else {
+            format!("the same command and `--resume --out {out}`")
+        }
+    }
 }
 
 /// A wish to stop that Ctrl-C expresses.
@@ -180,7 +192,7 @@ fn failure(error: &ControllerError, study: &str) -> Failure {
 
 /// Findings and report of whatever was completed.
 fn conclude(how: &How<'_>, end: &RunEnd) -> Result<Exit, Failure> {
-    let out = how.out;
+    let (out, resume) = (how.out, how.resume_by());
     let print = |text: &str| if how.format == Format::Text { output::print(text) } else { Ok(output::note(text)) };
     if end.completed + end.invalid + end.failed == 0 {
         let Some(reason) = &end.interrupted else {
@@ -189,8 +201,7 @@ fn conclude(how: &How<'_>, end: &RunEnd) -> Result<Exit, Failure> {
         };
         print(&format!(
             "stopped by {reason}: everything was taken down, and no trial was completed, so none is kept; \
-             begin anew with the same command and `--resume --out {}`",
-            out.display()
+             begin anew with {resume}"
         ))?;
         return Ok(Exit::Interrupted);
     }
@@ -206,9 +217,8 @@ fn conclude(how: &How<'_>, end: &RunEnd) -> Result<Exit, Failure> {
     if let Some(reason) = &end.interrupted {
         print(&format!(
             "stopped by {reason}: everything was taken down, {} trials are kept; \
-             go on with the same command and `--resume --out {}`",
-            end.completed + end.invalid + end.failed,
-            out.display()
+             go on with {resume}",
+            end.completed + end.invalid + end.failed
         ))?;
         return Ok(Exit::Interrupted);
     }

@@ -80,7 +80,8 @@ impl Size {
         let command_s = took.command_s.max(1e-3);
         let runs = asked.runs.unwrap_or_else(|| (RUNS_S / command_s).floor().clamp(1.0, MOST_RUNS) as u32);
         let warm_up = asked.warm_up.unwrap_or(u32::from(command_s < WARMED_BELOW_S));
-        let noise_floor = !asked.no_noise_floor && command_s < FLOOR_BELOW_S;
+        // A single pair of equal arms shows no spread.
+        let noise_floor = !asked.no_noise_floor && asked.blocks != Some(1) && command_s < FLOOR_BELOW_S;
         let each =
             took.around_s / arms.max(1) as f64 + f64::from(runs) * (command_s + GAP_S) + f64::from(warm_up) * command_s;
         let block_s = each * (arms + usize::from(noise_floor)) as f64;
@@ -278,6 +279,7 @@ mod tests {
         let line = ["--runs", "7", "--warm-up", "3", "--no-noise-floor", "--blocks", "4", "--", "x"];
         let own = size(0.001, &line).unwrap();
         assert_eq!((own.runs, own.warm_up, own.noise_floor, own.blocks.as_str()), (7, 3, false, "4"));
+        assert!(!size(0.001, &["--blocks", "1", "--", "x"]).unwrap().noise_floor);
     }
 
     #[test]
