@@ -73,7 +73,7 @@ fn summary(comparison: &RunComparison) -> Vec<String> {
     let all = comparison.rows.len();
     let mut said = vec![format!("{} of {all} figures changed{which}. {sides}.", changed.len())];
     let answers = comparison.rows.iter().filter(|row| is_answer(row));
-    let of = |n: usize, counts: String| (n > 0).then(|| format!("{n} of them answer: {counts}."));
+    let of = |n: usize, counts: String| (n > 0).then(|| format!("Figures that answer, {n}: {counts}."));
     said.extend(of(answers.clone().count(), counts(answers.clone())));
     said.extend(reasons(answers).into_iter().map(|(why, n)| format!("Cannot say in {n}: {why}.")));
     said
