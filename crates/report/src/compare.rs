@@ -30,6 +30,9 @@ const COUNTED: [Verdict; 10] = [
     Verdict::NoiseFloor,
 ];
 
+/// Most changes that the summary names.
+const NAMED: usize = 3;
+
 /// Why there is no verdict, and what to do instead.
 fn no_verdict(comparison: &RunComparison) -> Option<String> {
     let why = comparison.withheld.as_ref()?;
@@ -54,18 +57,25 @@ fn is_answer(row: &RunComparisonRow) -> bool {
     matches!(row.comparison.standing, Standing::Primary { .. })
 }
 
-/// How many comparisons there are of each verdict, in sentences.
+/// What changed, and how many of the figures that answer have which verdict, in sentences.
 fn summary(comparison: &RunComparison) -> Vec<String> {
-    let answers = comparison.rows.iter().filter(|row| is_answer(row));
-    let others = comparison.rows.iter().filter(|row| !is_answer(row));
     let runs = |side: &RunSide| format::plural(side.runs.len() as u64, "run", "runs");
-    let mut said = vec![format!("{} against {}.", runs(&comparison.after), runs(&comparison.before))];
-    if comparison.withheld.is_none() {
-        let of = |what: &str, n: usize, counts: String| (n > 0).then(|| format!("{what}, {n}: {counts}."));
-        said.extend(of("Effects in primary metrics", answers.clone().count(), counts(answers.clone())));
-        said.extend(reasons(answers).into_iter().map(|(why, n)| format!("Cannot say in {n}: {why}.")));
-        said.extend(of("Other figures", others.clone().count(), counts(others)));
+    let sides = format!("{} against {}", runs(&comparison.after), runs(&comparison.before));
+    if comparison.withheld.is_some() {
+        return vec![format!("{sides}.")];
     }
+    let changed = changes(comparison);
+    let short =
+        |row: &&RunComparisonRow| format!("{} {}", place(row), format::ratio_parts(&row.comparison.ratio).value);
+    let largest: Vec<String> = changed.iter().take(NAMED).map(short).collect();
+    let rest = if changed.len() > NAMED { "; ..." } else { "" };
+    let which = if largest.is_empty() { String::new() } else { format!(": {}{rest}", largest.join("; ")) };
+    let all = comparison.rows.len();
+    let mut said = vec![format!("{} of {all} figures changed{which}. {sides}.", changed.len())];
+    let answers = comparison.rows.iter().filter(|row| is_answer(row));
+    let of = |n: usize, counts: String| (n > 0).then(|| format!("Figures that answer, {n}: {counts}."));
+    said.extend(of(answers.clone().count(), counts(answers.clone())));
+    said.extend(reasons(answers).into_iter().map(|(why, n)| format!("Cannot say in {n}: {why}.")));
     said
 }
 
@@ -153,7 +163,7 @@ pub fn comparison_text(comparison: &RunComparison, all: bool, width: usize, colo
         }
     };
     let said = |row: &&RunComparisonRow| {
-        format!("{}: {}, {}", words::verdict(row.comparison.verdict), row.case_label, row.comparison.sentence)
+        format!("{} ({}): {}", words::verdict(row.comparison.verdict), row.case_label, row.comparison.sentence)
     };
     list("Changes, the largest first", changes.iter().map(said).collect());
     let shown = |row: &&RunComparisonRow| format!("{}: {}", place(row), figure(comparison, row));

@@ -13,6 +13,9 @@ use crate::view::setting::blocks;
 use crate::view::{Report, account, capacity, consolidation, cpu_targets, density, fold, primary, sizing, steps};
 use crate::words;
 
+/// So many findings are printed whatever they say.
+const FEW: usize = 12;
+
 /// Narrowest width that is laid out for; a narrower terminal breaks lines itself.
 const NARROWEST: usize = 40;
 
@@ -93,9 +96,10 @@ fn summed_up(findings: &Findings, arms: &Arms, report: &Report, width: usize, st
 
 /// The answer finding by finding, below an empty line; nothing where the tables say it all.
 fn answers(findings: &Findings, report: &Report, width: usize, style: &Style) -> String {
-    // With many arms the sentences on what was not seen would bury those on what was; the tables above have all.
+    // Of many findings those on what was not seen would bury those on what was; the tables above have all.
     let is_shown = |answer: &Answer| {
         report.glance.is_none()
+            || findings.answer.len() <= FEW
             || matches!(answer.verdict, Verdict::Better | Verdict::Worse | Verdict::Lead | Verdict::WithinFloor)
     };
     let mut out = String::new();

@@ -369,7 +369,8 @@ fn compared(case: &str, compared: Compared, ratio: f64, verdict: Verdict) -> Run
         Compared::Value => Standing::Lead,
     };
     RunComparisonRow {
-        case: "idle".to_owned(),
+        id: "idle/container/response_time_p50_s".to_owned(),
+        case: Some("idle".to_owned()),
         arm: "container".to_owned(),
         metric: "response_time_p50_s".to_owned(),
         primary: true,
@@ -427,7 +428,7 @@ fn an_answer_that_is_withheld_gives_its_reason_in_the_summary() {
     found.rows[1].comparison.verdict = Verdict::CannotSay;
     found.rows[1].comparison.withheld = Some("1 of 6 runs have no such figure".to_owned());
     let text = tare_report::comparison_text(&found, false, 100, false);
-    let said = "2: 1 better, 1 cannot say.\nCannot say in 1: 1 of 6 runs have no such figure.\n";
+    let said = "Figures that answer, 2: 1 better, 1 cannot say.\nCannot say in 1: 1 of 6 runs have no such figure.\n";
     assert!(text.contains(said), "{text}");
 }
 

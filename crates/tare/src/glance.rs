@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_use_of_others_is_told_where_it_matters_without_that_of_this_program() {
+    fn the_use_of_others_is_noted_where_it_matters_without_that_of_this_program() {
         let said = |after: &Seen| super::said(&seen(1000, 1000, 5, 0), after, Duration::from_secs(1));
         let note = said(&seen(1053, 1047, 15, 300_000)).unwrap();
         assert!(

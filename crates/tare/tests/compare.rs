@@ -48,9 +48,10 @@ fn several_runs_of_each_side_give_a_summary_the_changes_and_the_rest_on_request(
     expect_code(&said, 0);
     let text = stdout(&said);
     assert!(text.starts_with("new-1 and 2 more against old-1 and 2 more\n"), "{text}");
-    assert!(text.contains("Effects in primary metrics, 1: 1 worse.") && text.contains("--all shows"), "{text}");
-    let change = "- worse: idle host, container: response time, median (over native) 20.0 % higher than";
-    assert!(text.contains(change), "{text}");
+    assert!(text.contains("Figures that answer, 1: 1 worse.") && text.contains("--all shows"), "{text}");
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let change = "- worse (idle host): container over native now has a longer response time (median) than the first runs: +20.0 % [";
+    assert!(words.contains(change) && words.contains(" figures changed: idle host, container: "), "{text}");
     let all = stdout(&compare(&before, &after, &["--all"]));
     assert!(all.lines().count() > text.lines().count() && !all.contains("not shown"), "{all}");
 

@@ -17,16 +17,13 @@ pub(super) fn all(before: &Side<'_>, after: &Side<'_>) -> Vec<String> {
         })
     };
     type OfRun = (&'static str, fn(&Findings) -> String);
-    let of_run: [OfRun; 8] = [
+    let of_run: [OfRun; 7] = [
         ("Version of tare", |run| run.run.tare_version.clone()),
         ("Study", |run| run.plan.study.name.clone()),
         ("Blocks", |run| run.plan.study.blocks.to_string()),
         ("Seed", |run| run.plan.study.seed.to_string()),
         ("Margin", |run| run.plan.study.margin.map_or_else(|| "none".to_owned(), |margin| margin.to_string())),
-        ("Lab", |run| format!("{:?}", run.plan.study.lab)),
-        ("Load from", |run| {
-            (if run.plan.study.client.is_local() { "this host" } else { "another machine" }).to_owned()
-        }),
+        ("Sample interval", |run| run.plan.study.lab.sample_interval.to_string()),
         ("CPU placement", |run| run.plan.cpus.note.clone()),
     ];
     let mut found: Vec<String> = of_run.iter().filter_map(|(what, of)| sentence(what, of)).collect();

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use tare_model::study::{Arm, Case, CaseSchedule, Study};
+use tare_model::Span;
+use tare_model::study::{Arm, Case, CaseSchedule, LabSpec, Study};
 
 use super::{CompareError, Side};
 
@@ -47,10 +48,19 @@ fn differs(a: &Study, b: &Study) -> Option<String> {
     if baseline(a) != baseline(b) {
         return Some(format!("The baseline {} has not the same platform and options in the plans", a.baseline));
     }
+    if lab(a) != lab(b) || a.client != b.client {
+        let what = if lab(a) == lab(b) { "source of the load" } else { "lab" };
+        return Some(format!("The plans have not the same {what}"));
+    }
     a.cases.iter().find_map(|case| {
         let parts = case_differs(case, b.cases.iter().find(|other| other.id == case.id)?);
         (!parts.is_empty()).then(|| format!("The case {} has not the same {} in the plans", case.id, parts.join(", ")))
     })
+}
+
+/// What figures depend on of the link between driver and guests and of their places.
+fn lab(study: &Study) -> LabSpec {
+    LabSpec { sample_interval: Span::default(), ..study.lab.clone() }
 }
 
 /// The parts of a case in which it differs from another.
@@ -88,12 +98,7 @@ fn schedule(case: &Case) -> CaseSchedule {
 fn differs_within_a_side(a: &Study, b: &Study) -> Option<String> {
     let arms = |study: &Study| study.arms.iter().map(|arm| (arm.id.clone(), measured(arm))).collect::<Vec<_>>();
     let cases = |study: &Study| study.cases.iter().map(|case| case.id.clone()).collect::<Vec<_>>();
-    let parts = [
-        ("arms", arms(a) == arms(b)),
-        ("cases", cases(a) == cases(b)),
-        ("lab", a.lab == b.lab),
-        ("source of the load", a.client == b.client),
-    ];
+    let parts = [("arms", arms(a) == arms(b)), ("cases", cases(a) == cases(b))];
     let (what, _) = parts.into_iter().find(|(_, same)| !same)?;
     Some(format!("The plans have not the same {what}"))
 }

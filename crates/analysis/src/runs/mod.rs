@@ -1,10 +1,12 @@
 //! Runs set against runs. The unit is the run: each gives one value of a figure, and how much these differ within a side is how much runs
 //! differ by themselves.
 
+use std::collections::BTreeSet;
+
 use tare_model::findings::{
     CaseFindings, Compared, Findings, MetricFindings, RunComparison, RunComparisonRow, RunSide, Standing,
 };
-use tare_model::metric::{MetricSpec, Unit};
+use tare_model::metric::MetricSpec;
 
 use crate::comparison::{ONE_RUN, Subject, settle_primary};
 use crate::marked::is_apart;
@@ -106,11 +108,10 @@ pub fn compare(before: &Side<'_>, after: &Side<'_>) -> Result<RunComparison, Com
         .collect();
     let baseline = words(before, "first");
     let asked = settled.iter_mut().filter(|(.., answers)| *answers);
-    let asked = asked.map(|(row, spec, _)| {
-        let RunComparisonRow { comparison, arm_label, .. } = row;
-        (comparison, Subject { spec, arm: arm_label, baseline: &baseline })
-    });
-    settle_primary(asked.collect());
+    let mut asked: Vec<_> = asked.map(|(row, spec, _)| (row::now(row), row, spec)).collect();
+    let subjects =
+        asked.iter_mut().map(|(arm, row, spec)| (&mut row.comparison, Subject { spec, arm, baseline: &baseline }));
+    settle_primary(subjects.collect());
     let rows: Vec<RunComparisonRow> = settled.into_iter().map(|(row, ..)| row).collect();
     let few = [before, after].iter().any(|side| side.runs.len() == 1);
     let none = few && rows.iter().all(|row| row.comparison.withheld.is_some());
@@ -136,8 +137,14 @@ fn words(side: &Side<'_>, which: &str) -> String {
 fn rows<'a>(before: &Side<'a>, after: &Side<'a>) -> Vec<Row<'a>> {
     let mut rows = Vec::new();
     let Some(first) = before.runs.first() else { return rows };
-    for case in &first.cases {
-        for spec in specs(before, &case.id) {
+    // What is the guest's own is set against each other once, where both sides have the same cases to take its mean over.
+    let ids = |run: &Findings| run.cases.iter().map(|case| case.id.clone()).collect::<BTreeSet<_>>();
+    let alike = before.runs.iter().chain(after.runs).all(|run| ids(run) == ids(first));
+    for case in alike.then_some(None).into_iter().chain(first.cases.iter().map(Some)) {
+        for spec in specs(before, case.map(|case| case.id.as_str())) {
+            if case.is_some() && alike && row::is_of_the_guest(&spec.id) && !spec.primary {
+                continue;
+            }
             for arm in &first.plan.study.arms {
                 let place = Place { case, spec, arm: &arm.id };
                 rows.extend(
@@ -149,11 +156,16 @@ fn rows<'a>(before: &Side<'a>, after: &Side<'a>) -> Vec<Row<'a>> {
     rows
 }
 
-/// The metrics of a case that some run of the side has, as the first of them describes them.
-fn specs<'a>(side: &Side<'a>, case: &str) -> Vec<&'a MetricSpec> {
+/// The metrics of a case, or of the guest itself over all cases.
+fn metrics<'a>(run: &'a Findings, case: Option<&str>) -> &'a [MetricFindings] {
+    let Some(id) = case else { return &run.across };
+    run.cases.iter().find(|own| own.id == id).map_or(&[], |own| &own.metrics)
+}
+
+/// Those of them that some run of the side has, as the first of them describes them.
+fn specs<'a>(side: &Side<'a>, case: Option<&str>) -> Vec<&'a MetricSpec> {
     let mut found: Vec<&MetricSpec> = Vec::new();
-    for metric in side.runs.iter().flat_map(|run| &run.cases).filter(|own| own.id == case).flat_map(|own| &own.metrics)
-    {
+    for metric in side.runs.iter().flat_map(|run| metrics(run, case)) {
         if !found.iter().any(|known| known.id == metric.spec.id) {
             found.push(&metric.spec);
         }
@@ -164,7 +176,7 @@ fn specs<'a>(side: &Side<'a>, case: &str) -> Vec<&'a MetricSpec> {
 /// Where a figure stands in the findings of each run.
 #[derive(Clone, Copy)]
 struct Place<'a> {
-    case: &'a CaseFindings,
+    case: Option<&'a CaseFindings>,
     spec: &'a MetricSpec,
     arm: &'a str,
 }
@@ -178,10 +190,6 @@ impl<'a> Place<'a> {
             return None;
         }
         let study = &before.runs.first()?.plan.study;
-        let mut named = self.spec.clone();
-        if compared == Compared::Effect {
-            (named.label, named.unit) = (format!("{} (over {})", named.label, study.baseline), Unit::Count);
-        }
         let kinds: Vec<bool> = all().map(|run| is_apart(run, self.arm)).collect();
         let marked = all().find(|run| is_apart(run, self.arm));
         let marked = marked.and_then(|run| run.plan.study.arms.iter().find(|own| own.id == self.arm));
@@ -190,16 +198,20 @@ impl<'a> Place<'a> {
             arm: self.arm,
             arm_label: marked.map_or_else(|| self.arm.to_owned(), |own| own.label.clone()),
             compared,
-            spec: named,
+            baseline: &study.baseline,
+            spec: self.spec.clone(),
             figures: (x, y),
             of_two_kinds: kinds.windows(2).any(|pair| pair[0] != pair[1]),
             margin: study.margin.filter(|margin| all().all(|run| run.plan.study.margin == Some(*margin))),
         })
     }
 
+    fn case(&self) -> Option<&'a str> {
+        self.case.map(|case| case.id.as_str())
+    }
+
     fn metric<'b>(&self, run: &'b Findings) -> Option<&'b MetricFindings> {
-        let case = run.cases.iter().find(|own| own.id == self.case.id)?;
-        case.metrics.iter().find(|own| own.spec.id == self.spec.id && own.spec.unit == self.spec.unit)
+        metrics(run, self.case()).iter().find(|own| own.spec.id == self.spec.id && own.spec.unit == self.spec.unit)
     }
 
     fn figures(&self, compared: Compared, side: &Side<'_>) -> Figures {
@@ -209,7 +221,7 @@ impl<'a> Place<'a> {
             let (value, fault) = match compared {
                 Compared::Value => {
                     let Some(own) = metric.arms.iter().find(|own| own.arm == self.arm) else { continue };
-                    (own.estimate.value, row::broken(run, &self.case.id, self.arm))
+                    (own.estimate.value, row::broken(run, self.case(), self.arm))
                 }
                 Compared::Effect => {
                     let own = metric.comparisons.iter().find(|own| own.arm == self.arm);

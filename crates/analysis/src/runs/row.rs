@@ -2,9 +2,9 @@
 
 use tare_model::audit::AuditOutcome;
 use tare_model::findings::{
-    CaseFindings, Compared, Comparison, Estimate, Findings, RunComparisonRow, RunValues, Verdict,
+    CaseFindings, Compared, Comparison, Estimate, Findings, RunComparisonRow, RunValues, Verdict, verdict_id,
 };
-use tare_model::metric::MetricSpec;
+use tare_model::metric::{MetricSpec, Unit, common};
 
 use super::{Side, words};
 use crate::comparison::{Subject, no_ratio, settle, withhold};
@@ -21,11 +21,13 @@ pub(super) struct Figures {
 }
 
 pub(super) struct Row<'a> {
-    pub case: &'a CaseFindings,
+    /// `None`: the guest's own, over all cases.
+    pub case: Option<&'a CaseFindings>,
     pub arm: &'a str,
     pub arm_label: String,
     pub compared: Compared,
-    /// The metric as the row calls it.
+    /// Baseline id of both sides.
+    pub baseline: &'a str,
     pub spec: MetricSpec,
     pub figures: (Figures, Figures),
     /// Whether the arm's figures may be compared in some runs and not in others (on a host with KVM, and emulated).
@@ -36,36 +38,46 @@ pub(super) struct Row<'a> {
 impl Row<'_> {
     /// Whether it is one of those that answer.
     pub(super) fn answers(&self) -> bool {
-        self.compared == Compared::Effect && self.spec.primary && !self.of_two_kinds
+        self.compared == Compared::Effect && self.primary() && !self.of_two_kinds
     }
 
-    /// The row with its comparison as a lead, and the metric as it calls it. `comparisons` share the error probability.
+    fn primary(&self) -> bool {
+        self.spec.primary || self.case.is_none() && common::OF_THE_GUEST.contains(&self.spec.id.as_str())
+    }
+
+    /// The row with its comparison as a lead, and its metric. `comparisons` share the error probability.
     pub(super) fn settled(
         self,
         before: &Side<'_>,
         after: &Side<'_>,
         comparisons: u32,
     ) -> (RunComparisonRow, MetricSpec) {
-        let comparison = self.comparison(before, after, comparisons);
         let [x, y] = [&self.figures.0, &self.figures.1].map(|own| estimate::of_values(&own.values).unwrap_or_default());
-        let row = RunComparisonRow {
-            case: self.case.id.clone(),
+        let (label, unit) = match self.compared {
+            Compared::Value => (self.spec.label.clone(), self.spec.unit.clone()),
+            Compared::Effect => (format!("{} (over {})", self.spec.label, self.baseline), Unit::Count),
+        };
+        let case = self.case.map(|case| case.id.as_str());
+        let mut row = RunComparisonRow {
+            id: verdict_id(case, self.arm, &self.spec.id),
+            case: case.map(str::to_owned),
             arm: self.arm.to_owned(),
             metric: self.spec.id.clone(),
-            primary: self.spec.primary,
+            primary: self.primary(),
             compared: self.compared,
-            case_label: self.case.label.clone(),
-            arm_label: self.arm_label,
-            label: self.spec.label.clone(),
-            unit: self.spec.unit.clone(),
+            case_label: self.case.map_or_else(|| "all cases".to_owned(), |case| case.label.clone()),
+            arm_label: self.arm_label.clone(),
+            label,
+            unit,
             before: x,
             after: y,
-            comparison,
+            comparison: Comparison::default(),
         };
+        row.comparison = self.comparison(&now(&row), (before, after), comparisons);
         (row, self.spec)
     }
 
-    fn comparison(&self, before: &Side<'_>, after: &Side<'_>, comparisons: u32) -> Comparison {
+    fn comparison(&self, now: &str, (before, after): (&Side<'_>, &Side<'_>), comparisons: u32) -> Comparison {
         let (x, y) = &self.figures;
         let (planned, found) = (x.runs + y.runs, x.values.len() + y.values.len());
         let mut comparison = Comparison {
@@ -94,7 +106,7 @@ impl Row<'_> {
         if let Some(why) = x.fault.as_ref().or(y.fault.as_ref()) {
             withhold(&mut comparison, Verdict::CannotSay, why.clone());
         }
-        settle(&mut comparison, Subject { spec: &self.spec, arm: &self.arm_label, baseline: &words(before, "first") });
+        settle(&mut comparison, Subject { spec: &self.spec, arm: now, baseline: &words(before, "first") });
         comparison
     }
 
@@ -131,6 +143,20 @@ impl Row<'_> {
     }
 }
 
+/// What a sentence about a row calls the second side: `container now`, of an effect `container over native now`.
+pub(super) fn now(row: &RunComparisonRow) -> String {
+    let over = row.label.rsplit_once(" (over ").map_or("", |(_, baseline)| baseline.trim_end_matches(')'));
+    match row.compared {
+        Compared::Value => format!("{} now", row.arm_label),
+        Compared::Effect => format!("{} over {over} now", row.arm_label),
+    }
+}
+
+/// Whether a metric is of the guest and not of its work.
+pub(super) fn is_of_the_guest(metric: &str) -> bool {
+    common::OF_THE_GUEST.contains(&metric) || common::START_PARTS.contains(&metric)
+}
+
 /// Why no verdict may rest on a run's own comparison, other than that it has too few blocks for one: here the run counts as a whole.
 pub(super) fn fault(own: &Comparison) -> Option<String> {
     let limited = own.driver_limited.arm.max(own.driver_limited.baseline);
@@ -144,9 +170,10 @@ pub(super) fn fault(own: &Comparison) -> Option<String> {
 }
 
 /// What the audit of a run found broken of an arm's figures.
-pub(super) fn broken(run: &Findings, case: &str, arm: &str) -> Option<String> {
+pub(super) fn broken(run: &Findings, case: Option<&str>, arm: &str) -> Option<String> {
     let concerns = |own: &[String]| own.is_empty() || own.iter().any(|own| own == arm);
     let mut broken = run.audit.iter().filter(|entry| entry.outcome == AuditOutcome::Broken);
-    let found = broken.find(|entry| (entry.case.is_empty() || entry.case == case) && concerns(&entry.arms))?;
+    let found =
+        broken.find(|entry| (entry.case.is_empty() || Some(entry.case.as_str()) == case) && concerns(&entry.arms))?;
     Some(found.detail.trim_end_matches('.').to_owned())
 }

@@ -82,7 +82,7 @@ fn several_runs_of_each_side_answer_in_the_effects_of_primary_metrics_and_all_el
     assert_eq!((answer.arm.as_str(), answer.metric.as_str()), ("container", "response_time_p50_s"));
     assert_eq!((answer.compared, answer.comparison.verdict), (Compared::Effect, Verdict::Worse));
     assert!((answer.comparison.ratio.value - 1.2).abs() < 1e-9 && answer.comparison.ratio.n == 6);
-    let said = "container: response time, median (over native) 20.0 % higher than the first runs [";
+    let said = "container over native now has a longer response time (median) than the first runs: +20.0 % [";
     assert!(answer.comparison.sentence.starts_with(said), "{}", answer.comparison.sentence);
     let others = compared.rows.iter().filter(|row| !matches!(row.comparison.standing, Standing::Primary { .. }));
     let (mut leads, mut same) = (0, 0);
@@ -105,7 +105,7 @@ fn what_runs_of_such_a_spread_detect_is_said_and_a_wide_interval_is_too_noisy() 
     let compared = set(&runs(&base, "a", &SPREAD), &runs(&base, "b", &[0.999, 1.0, 1.001])).unwrap();
     let own = &answers(&compared)[0].comparison;
     assert_eq!(own.verdict, Verdict::NoDifferenceSeen);
-    assert!(own.sentence.ends_with("or more is detected in 80 of 100 such comparisons"), "{}", own.sentence);
+    assert!(own.sentence.ends_with("or more is detected, 4 times in 5"), "{}", own.sentence);
     assert!(own.detectable.is_some_and(|size| (0.002..0.02).contains(&size)), "{:?}", own.detectable);
     let wide = [0.5, 1.0, 2.0];
     let compared = set(&runs(&base, "a", &wide), &runs(&base, "b", &wide)).unwrap();

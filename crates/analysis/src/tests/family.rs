@@ -14,8 +14,6 @@ const ARMS: usize = 7;
 const CASES: usize = 6;
 /// Metrics of a case, of which the first answers the study.
 const METRICS: usize = 5;
-/// What the guest itself weighs: start time and memory answer, too.
-const OF_THE_GUEST: usize = 2;
 
 /// What a trial's logarithm moves by.
 #[derive(Debug, Clone, Copy)]
@@ -74,7 +72,7 @@ fn study(blocks: usize, noise: Noise, rng: &mut StdRng) -> Vec<Comparison> {
     let of = Subject { spec: &spec, arm: "a", baseline: "b" };
     let mut asked = Vec::new();
     let mut others = Vec::new();
-    for metric in 0..CASES * METRICS + OF_THE_GUEST {
+    for metric in 0..CASES * METRICS {
         let values = case(blocks, noise, rng);
         let paired = |arm: usize, role, replica| {
             let pairs = (0..blocks).map(|block| (block as u32, values[arm][block], values[0][block])).collect();
@@ -84,11 +82,7 @@ fn study(blocks: usize, noise: Noise, rng: &mut StdRng) -> Vec<Comparison> {
         };
         let replica = paired(ARMS, Role::Replica, None);
         let compared = (1..ARMS).map(|arm| paired(arm, Role::Ordinary, Some(&replica)));
-        if metric.is_multiple_of(METRICS) || metric >= CASES * METRICS {
-            asked.extend(compared)
-        } else {
-            others.extend(compared)
-        }
+        if metric.is_multiple_of(METRICS) { asked.extend(compared) } else { others.extend(compared) }
     }
     settle_primary(asked.iter_mut().map(|own| (own, of)).collect());
     asked.into_iter().chain(others).collect()

@@ -77,6 +77,38 @@ fn what_the_guest_weighs_answers_with_the_primary_metrics_and_the_largest_effect
 }
 
 #[test]
+fn where_nothing_can_be_said_the_cause_and_enough_blocks_are() {
+    let (plan, mut trials) = whole(12);
+    let spread = [0.6, 1.5, 0.9, 1.3, 0.7, 1.2];
+    for record in &mut trials {
+        let Outcome::Completed(measured) = &mut record.outcome else { panic!("it completed") };
+        if record.planned.arm == "container" {
+            *measured.metrics.get_mut("response_time_p50_s").unwrap() *= spread[record.planned.block as usize % 6];
+        }
+    }
+    let said = |trials: &[TrialRecord]| {
+        let found = of(&plan, trials);
+        let own = found.answer.iter().find(|own| own.metric == "response_time_p50_s").unwrap();
+        assert_eq!(own.verdict, Verdict::TooNoisy, "{}", own.sentence);
+        own.sentence.clone()
+    };
+    let alone = said(&trials);
+    assert!(alone.contains(", 4 times in 5. Its ratio differs by ") && alone.contains(" blocks ("), "{alone}");
+    assert!(alone.ends_with(" would detect 10 %") || alone.ends_with(" would detect 20 %"), "{alone}");
+    for cpu in trials.iter_mut().filter_map(|record| record.cpu.as_mut()) {
+        (cpu.steal_s, cpu.foreign_s) = (0.0, 0.13 * cpu.window_s * f64::from(cpu.cpus));
+    }
+    let beside = said(&trials);
+    assert!(beside.contains(". Other programs used 13 % of the CPUs in its trials; "), "{beside}");
+    // Trials that failed are why, and the first of them says how.
+    for record in trials.iter_mut().filter(|own| own.planned.arm == "container" && own.planned.block > 0) {
+        record.outcome = Outcome::Failed { phase: Phase::Provision, reason: "no image.\nmore".to_owned() };
+    }
+    let lost = of(&plan, &trials).answer.into_iter().find(|own| own.verdict == Verdict::CannotSay).unwrap();
+    assert!(lost.sentence.ends_with(". The first trial without a figure: no image"), "{}", lost.sentence);
+}
+
+#[test]
 fn a_baseline_that_differs_from_itself_raises_an_alarm_and_one_that_does_not_raises_none() {
     let (plan, mut trials) = whole(12);
     for record in &mut trials {

@@ -44,13 +44,15 @@ pub enum Compared {
 /// One figure of both sides.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunComparisonRow {
-    /// Case id.
-    pub case: String,
+    /// [`super::verdict_id`] of the figure; that of an effect is the same as in the findings of each run.
+    pub id: String,
+    /// Case id; `None` of what is the guest's own over all cases.
+    pub case: Option<String>,
     /// Arm id.
     pub arm: String,
     /// Metric id.
     pub metric: String,
-    /// Whether it is the primary metric of its case.
+    /// Whether it answers a study: the primary metric of its case, or what the guest itself weighs.
     pub primary: bool,
     /// What is compared.
     pub compared: Compared,
