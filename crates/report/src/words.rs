@@ -58,12 +58,6 @@ pub(crate) const fn verdict_class(verdict: Verdict) -> &'static str {
     }
 }
 
-/// A relative size in a sentence: `1.5 %`, `a factor of 5.0`.
-pub(crate) fn size(share: f64) -> String {
-    let text = format::relative(share);
-    text.strip_prefix("factor ").map_or(text.clone(), |factor| format!("a factor of {factor}"))
-}
-
 /// Which way is better.
 pub const fn better(better: Better) -> &'static str {
     match better {
