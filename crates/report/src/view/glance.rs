@@ -54,7 +54,9 @@ impl Glance {
     /// The table of a study that has several arms and cases, many arms, or arms that were left out. Other studies need none.
     pub(crate) fn new(findings: &Findings, arms: &Arms) -> Option<Self> {
         let compared = arms.iter().filter(|arm| !arm.is_baseline && !arm.is_replica).count();
-        let large = compared > FEW || (several(arms) && findings.answer.len() > FINDINGS);
+        // An arm that is never compared has nothing to say in sentences, case by case.
+        let apart = arms.iter().any(|arm| stands_apart(findings, &arm.id));
+        let large = compared > FEW || (several(arms) && (apart || findings.answer.len() > FINDINGS));
         let measures = measures(findings);
         if measures.is_empty() || (!large && findings.plan.left_out.is_empty()) {
             return None;

@@ -56,7 +56,7 @@ pub(super) fn comparisons(case: &CaseFindings, findings: &Findings, arms: &Arms)
     if !published {
         columns.extend(["Blocks", "p", "Detectable", "Noise floor"].map(Column::numeric));
     }
-    columns.extend(["Verdict", "In words"].map(Column::text));
+    columns.push(Column::text("Verdict"));
     let caption = if published {
         "Each arm against the baseline, as published."
     } else {
@@ -78,7 +78,6 @@ pub(super) fn comparisons(case: &CaseFindings, findings: &Findings, arms: &Arms)
                 row.extend([of_planned(c), p_value(c), share(c.detectable), share(c.floor)]);
             }
             row.push(Cell::chip(words::verdict(c.verdict), words::verdict_class(c.verdict)));
-            row.push(Cell::text(&c.sentence));
             table.rows.push(row);
         }
     }
