@@ -87,7 +87,7 @@ The verdicts on primary metrics, from Parquet files, with DuckDB and with pandas
 Tables and views of results.sqlite. `trial` is the position in the plan, from 0. Units are the last
 word of a column's name; the unit of a metric is in metric_specs. All times in _ns are CLOCK_MONOTONIC of the host.
 
-trials          one row a trial: block, case_id, arm, started_at (UTC), wall_s, load_s,
+trials          one row a trial: block (from 1), case_id, arm, started_at (UTC), wall_s, load_s,
                 outcome (completed, invalid, failed), phase and reason, measured window
 metrics         trial, metric, value: completed trials only
 metric_specs    trial, metric, label, unit, better (lower or higher), is_primary

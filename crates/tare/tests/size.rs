@@ -53,7 +53,7 @@ fn plan(blocks: u32) -> Plan {
         })
         .collect();
     plan.trials.clear();
-    for block in 0..blocks {
+    for block in 1..=blocks {
         for case in &plan.study.cases {
             for arm in &plan.study.arms {
                 let index = plan.trials.len() as u32;

@@ -193,7 +193,13 @@ fn failure(error: &ControllerError, study: &str) -> Failure {
 /// Findings and report of whatever was completed.
 fn conclude(how: &How<'_>, end: &RunEnd) -> Result<Exit, Failure> {
     let (out, resume) = (how.out, how.resume_by());
-    let print = |text: &str| if how.format == Format::Text { output::print(text) } else { Ok(output::note(text)) };
+    let print = |text: &str| {
+        if how.format == Format::Text {
+            return output::print(text);
+        }
+        output::note(text);
+        Ok(())
+    };
     if end.completed + end.invalid + end.failed == 0 {
         let Some(reason) = &end.interrupted else {
             print(&format!("no trial was run (the plan holds no trial); {} holds the plan", out.display()))?;
