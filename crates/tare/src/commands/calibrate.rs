@@ -21,6 +21,7 @@ pub fn command(arguments: &CalibrateArguments) -> Result<Exit, Failure> {
     let asked = StudyArguments { scale: arguments.scale, ..StudyArguments::of(study.name) };
     let loaded = studies::changed(loaded, &asked)?;
     let out = arguments.out.clone().unwrap_or_else(|| place::default_folder(study.name));
+    let format = arguments.shown.format;
     let how = How {
         out: &out,
         resume: false,
@@ -29,7 +30,7 @@ pub fn command(arguments: &CalibrateArguments) -> Result<Exit, Failure> {
         asked: &asked,
         cancel: &run::stoppable()?,
         live: false,
-        format: arguments.shown.format,
+        format,
     };
     let exit = run::execute(loaded, &how)?;
     if exit != Exit::Interrupted {
