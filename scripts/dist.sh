@@ -1,44 +1,67 @@
 #!/usr/bin/env bash
-# Makes target/tarball/tare-VERSION-linux-ARCH.tar.gz and its SHA-256 beside it: tare as static programs, which run on any Linux
-# of that architecture from wherever they are unpacked. Needs what `make build` built and what `scripts/setup.sh tarball` installs.
+# Makes what is published of a version, in target/dist:
 #
-#   TARGET_ARCH=aarch64 scripts/tarball.sh   for another architecture than this machine's: x86_64 or aarch64
+#   tare-VERSION-linux-ARCH         one static program with its agent inside, which runs on any Linux of that architecture
+#   tare-agent-VERSION-linux-ARCH   the agent by itself, for hosts that tare of another architecture reaches
+#   tare-VERSION.cdx.json           what it is made of (SBOM, CycloneDX)
+#   SHA256SUMS
+#
+#   scripts/dist.sh [ARCH...]       for x86_64 and aarch64, or for those named
+#
+# Needs what `scripts/setup.sh dist` installs. The same tree and the same compilers make the same files, whatever the folder.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-# shellcheck source=scripts/cross.sh
-. scripts/cross.sh
 
 target_dir=$(realpath -m "${CARGO_TARGET_DIR:-target}")
-work=$target_dir/tarball
-built=$target_dir/$target
-
-# SQLite asks for a C library's headers, which must be those of the one that it is linked with. What names the compiler is set for
-# this build alone: what `make build` built is not built again for it.
-(
-    use_musl
-    cargo build --release --target "$target" --package tare
-)
-
-# Not before: it sets the time of the last commit, upon whose change C is compiled again.
+dist=$target_dir/dist
+export CARGO_TARGET_DIR=$target_dir
 # shellcheck source=scripts/package.sh
 . scripts/package.sh
-name=tare-$version-linux-$arch
-mkdir -p "$work/programs"
-ln -f "$built/release/tare" "$work/programs/"
-ln -f "$built/release/agent" "$work/programs/tare-agent"
-for program in "$work"/programs/*; do
-    if LC_ALL=C readelf --program-headers "$program" | grep -q INTERP; then
-        echo "tarball: $program asks for a dynamic loader, so it would not start on every host" >&2
-        exit 1
-    fi
-done
+# A release that is not one file of at most so many bytes is a mistake.
+at_most=15000000
+rm -rf "$dist"
+mkdir -p "$dist"
 
-rm -rf "$work/root" "${work:?}/$name"
-PROGRAMS=$work/programs lay_out "$work/root"
-mv "$work/root/usr" "$work/$name"
-archive=$name.tar.gz
-tar -C "$work" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" --format=ustar -cf - "$name" |
-    gzip -9n >"$work/$archive"
-rm -rf "$work/root" "$work/programs" "${work:?}/$name"
-(cd "$work" && sha256sum "$archive" >"$archive.sha256")
-echo "$work/$archive"
+# static FILE: fails where a program asks for a dynamic loader.
+static() {
+    ! LC_ALL=C readelf --program-headers "$1" | grep -q INTERP || {
+        echo "dist: $1 asks for a dynamic loader, so it would not start on every host" >&2
+        exit 1
+    }
+}
+
+# build ARCH: the two programs of one architecture.
+build() (
+    TARGET_ARCH=$1
+    # shellcheck source=scripts/cross.sh
+    . scripts/cross.sh
+    use_musl
+    # Paths of this machine are in no program, whether Rust or C wrote them there.
+    local cargo_home=${CARGO_HOME:-$HOME/.cargo} c_flags=CFLAGS_${target//-/_} sysroot
+    sysroot=$(rustc --print sysroot)
+    export RUSTFLAGS="--remap-path-prefix=$PWD=tare --remap-path-prefix=$cargo_home=cargo --remap-path-prefix=$sysroot=rust"
+    export "$c_flags=${!c_flags-} -ffile-prefix-map=$cargo_home=cargo -ffile-prefix-map=$target_dir=target"
+    cargo build --profile dist --locked --target "$target" --package tare
+    local built=$target_dir/$target/dist agent=$dist/tare-agent-$version-linux-$1 program=$dist/tare-$version-linux-$1
+    static "$built/tare"
+    static "$built/agent"
+    cp "$built/agent" "$agent"
+    gzip -9n <"$agent" >"$dist/agent.gz"
+    # What crates/image/src/packed.rs reads. The kernel does not load the section.
+    "${OBJCOPY:-objcopy}" --add-section ".tare.agent=$dist/agent.gz" "$built/tare" "$program"
+    rm "$dist/agent.gz"
+    (($(stat --format=%s "$program") <= at_most)) || {
+        echo "dist: $program has more than $at_most bytes" >&2
+        exit 1
+    }
+    echo "$program"
+)
+
+[[ $# -gt 0 ]] || set -- x86_64 aarch64
+for arch; do build "$arch"; done
+sbom=tare-$version.cdx
+cargo cyclonedx --quiet --format json --manifest-path crates/tare/Cargo.toml --target all --override-filename "$sbom"
+mv "crates/tare/$sbom.json" "$dist/"
+find crates xtask -name "$sbom.json" -delete
+(cd "$dist" && sha256sum -- * >SHA256SUMS)
+echo "$dist"
