@@ -7,7 +7,7 @@ CARGO_TARGET_DIR ?= $(CURDIR)/target
 export PREFIX DESTDIR CARGO_TARGET_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build quickstart platforms test test-all test-host tidy check fuzz bench screenshots install deb rpm tarball test-tarball clean
+.PHONY: help setup build quickstart platforms test test-all test-host tidy check fuzz bench screenshots install deb rpm dist test-dist clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -71,13 +71,14 @@ deb: build ## make a Debian package, in target/deb
 rpm: build ## make an RPM package, in target/rpm (needs rpmbuild)
 	@scripts/rpm.sh
 
-tarball: build ## make a tarball of static programs that runs on any Linux, in target/tarball (TARGET_ARCH=aarch64: for that)
-	@scripts/setup.sh tarball
-	@scripts/tarball.sh
+dist: setup ## make what is published: tare as one static file for x86-64 and arm64, checksums, SBOM, in target/dist
+	@TARGET_ARCH=x86_64 scripts/setup.sh dist
+	@TARGET_ARCH=aarch64 scripts/setup.sh dist
+	@scripts/dist.sh
 
-test-tarball: build ## make the tarball, and run it where there is nothing but a busybox
-	@scripts/setup.sh tarball
-	@scripts/test-tarball.sh
+test-dist: setup ## make that file for this machine, and run it where there is nothing but a busybox
+	@scripts/setup.sh dist
+	@scripts/test-dist.sh
 
 clean: ## remove all that was built
 	cargo clean

@@ -14,7 +14,7 @@ if [[ $arch != "$machine" ]]; then
     aarch64) foreign=arm64 ;;
     *) echo "TARGET_ARCH: unknown architecture '$arch': x86_64 or aarch64" >&2 && exit 2 ;;
     esac
-    STRIP=$arch-linux-gnu-strip
+    OBJCOPY=$arch-linux-gnu-objcopy
 fi
 # The headers of musl for that machine, which scripts/setup.sh unpacks.
 headers=${XDG_CACHE_HOME:-$HOME/.cache}/tare/musl-$arch

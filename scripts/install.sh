@@ -7,14 +7,12 @@ prefix=${PREFIX:-/usr/local}
 root=${DESTDIR:-}$prefix
 target_dir=${CARGO_TARGET_DIR:-target}
 tare=$target_dir/release/tare
-# Where the programs to be copied are; those that `make build` built write the manual, which is the same for all machines.
-programs=${PROGRAMS:-$target_dir/release}
 
 install -d "$root/bin" "$root/share/man/man1" "$root/share/tare"
-install -m 755 "$programs/tare" "$root/bin/"
+install -m 755 "$tare" "$root/bin/"
 # tare looks for its agent beside itself; one of a package also in /usr/lib/tare, off the user's path.
 agent_folder=${DESTDIR:-}${AGENT_FOLDER:-$prefix/bin}
-install -D -m 755 "$programs/tare-agent" "$agent_folder/tare-agent"
+install -D -m 755 "$target_dir/release/tare-agent" "$agent_folder/tare-agent"
 "$tare" man "$root/share/man/man1"
 
 install -d "$root/share/bash-completion/completions" "$root/share/zsh/site-functions" "$root/share/fish/vendor_completions.d"

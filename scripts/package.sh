@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034 # What is set here is used by those that source it.
-# What scripts/deb.sh, scripts/rpm.sh and scripts/tarball.sh have in common: sourced, not run.
+# What scripts/deb.sh, scripts/rpm.sh and scripts/dist.sh have in common: sourced, not run.
 
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n1)
 # The same tree makes the same package.
@@ -11,5 +11,5 @@ export SOURCE_DATE_EPOCH
 lay_out() {
     DESTDIR=$1 PREFIX=/usr AGENT_FOLDER=/usr/lib/tare scripts/install.sh >/dev/null
     find "$1/usr/share/man" -type f -exec gzip -9n {} +
-    "${STRIP:-strip}" --strip-unneeded "$1/usr/bin/tare" "$1/usr/lib/tare/tare-agent"
+    strip --strip-unneeded "$1/usr/bin/tare" "$1/usr/lib/tare/tare-agent"
 }

@@ -4,7 +4,7 @@
 #   scripts/setup.sh             to build tare
 #   scripts/setup.sh platforms   and to have every platform that can be had here
 #   scripts/setup.sh test        and to run all of its tests
-#   scripts/setup.sh tarball     and to build static programs, for TARGET_ARCH (default: this machine's)
+#   scripts/setup.sh dist        and to build static programs, for TARGET_ARCH (default: this machine's), and to list what is in them
 #   scripts/setup.sh check       and to run all checks of .ci/run
 #
 # As root on Debian or Ubuntu it installs; anywhere else it prints the commands and stops.
@@ -16,8 +16,8 @@ cd "$(dirname "$0")/.."
 
 purpose=${1:-build}
 case $purpose in
-build | platforms | test | tarball | check) ;;
-*) echo "setup: unknown purpose '$purpose': build, platforms, test, tarball or check" >&2 && exit 2 ;;
+build | platforms | test | dist | check) ;;
+*) echo "setup: unknown purpose '$purpose': build, platforms, test, dist or check" >&2 && exit 2 ;;
 esac
 
 say() { printf 'setup: %s\n' "$*" >&2; }
@@ -95,7 +95,8 @@ setup_rust() {
 }
 
 # musl, for `tare` as a static program; for another machine than this one, a compiler and musl's headers as well.
-setup_tarball() {
+setup_dist() {
+    has cargo-cyclonedx || cargo install --quiet --locked --version 0.5.9 cargo-cyclonedx >&2
     # shellcheck source=scripts/cross.sh
     . scripts/cross.sh
     if has rustup && ! rustup target list --installed | grep -qx "$target"; then
@@ -250,5 +251,5 @@ has cc || install_packages required build-essential
 setup_rust
 case $purpose in platforms | test | check) setup_platforms ;; esac
 case $purpose in test | check) setup_tests ;; esac
-[[ $purpose != tarball ]] || setup_tarball
+[[ $purpose != dist ]] || setup_dist
 [[ $purpose != check ]] || setup_checks

@@ -4,7 +4,7 @@
 #   scripts/test-host.sh                     Debian 12 and 13, every platform in one study, users, upgrade and removal
 #   scripts/test-host.sh bookworm|trixie     one of the two
 #   scripts/test-host.sh --short             Debian 12: install, doctor, a container, a machine by KVM, kill -9; some minutes
-#   scripts/test-host.sh arm64               Debian 12 on arm64: the tarball that is built here for it, doctor, the quickstart
+#   scripts/test-host.sh arm64               Debian 12 on arm64: the one program that is built here for it, doctor, the quickstart
 #
 # TARE_TEST_HOST_ONLY="conform|user" leaves out the checks that have none of these words in their names.
 # The hosts' disks are built once, into the cache (1 GB each). Where this machine cannot emulate a host, the tests
@@ -38,11 +38,11 @@ if [[ -n $arm64 ]]; then
         exit
     done
     export TARGET_ARCH=aarch64
-    scripts/setup.sh tarball
-    TARE_TEST_HOST_TARBALL=$(scripts/tarball.sh)
+    scripts/setup.sh dist
+    TARE_TEST_HOST_PROGRAM=$(scripts/dist.sh aarch64 | tail -n1)/tare-$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n1)-linux-aarch64
     TARE_TEST_HOST_ARM64_DISK=$(scripts/test-host-disk.sh bookworm arm64)
-    export TARE_TEST_HOST_TARBALL TARE_TEST_HOST_ARM64_DISK
-    exec cargo test --workspace --test ordinary_hosts --locked -- --ignored --nocapture the_tarball
+    export TARE_TEST_HOST_PROGRAM TARE_TEST_HOST_ARM64_DISK
+    exec cargo test --workspace --test ordinary_hosts --locked -- --ignored --nocapture one_program
 fi
 TARE_TEST_HOST_PACKAGE=$(realpath "$(scripts/deb.sh)")
 export TARE_TEST_HOST_PACKAGE

@@ -30,9 +30,9 @@ const IMAGE: &str = "TARE_TEST_HOST_IMAGE";
 const QEMU_8: &str = "TARE_TEST_HOST_QEMU_8";
 /// Parts of checks' names, separated by `|`: only these checks are made.
 const ONLY: &str = "TARE_TEST_HOST_ONLY";
-/// The folder with the disk of an arm64 host, and the tarball for it.
+/// The folder with the disk of an arm64 host, and tare as one static program for it.
 const ARM64_DISK: &str = "TARE_TEST_HOST_ARM64_DISK";
-const TARBALL: &str = "TARE_TEST_HOST_TARBALL";
+const PROGRAM: &str = "TARE_TEST_HOST_PROGRAM";
 
 /// A host that tare was installed on, and what went wrong there so far.
 struct Ground {
@@ -108,11 +108,11 @@ impl Ground {
     /// Runs the quickstart, shortened, from tare's files in `share`: most trials are
     /// completed, none fails, the limits are equal, and nothing is left behind.
     #[track_caller]
-    fn quickstart(&self, share: &str) {
+    fn quickstart(&self) {
         let before = self.snapshot();
-        let said = self.host.sh(&format!(
-            "rm -rf quickstart; NO_COLOR=1 tare run {share}/studies/quickstart.toml --scale 0.5 --blocks 2 --out quickstart 2>&1 || test $? = 3"
-        ));
+        let said = self.host.sh(
+            "rm -rf quickstart; NO_COLOR=1 tare run quickstart --scale 0.5 --blocks 2 --out quickstart 2>&1 || test $? = 3",
+        );
         let here = self.folder.path().join("quickstart");
         self.host.fetch("quickstart", &here);
         let outcomes = outcomes(&here);
@@ -477,7 +477,7 @@ fn the_package_installs_and_a_container_and_a_machine_are_measured() {
 #[ignore = "boots a whole host for many minutes: make test-host"]
 fn every_arm_runs_on_an_ordinary_host() {
     let Some(mut ground) = Ground::new(Hardware { qemu: qemu_8(), ..Hardware::default() }) else { return };
-    ground.check("the quickstart, shortened", |ground| ground.quickstart("/usr/share/tare"));
+    ground.check("the quickstart, shortened", |ground| ground.quickstart());
     ground.check("a missing module is named, and nothing is started", a_missing_module_is_named);
     // Docker's bridge and groups come with its daemon, at whoever's first command; with its first container it enables every
     // controller at the host's root and leaves it so, as its disclosure says. That container runs no program.
@@ -563,11 +563,11 @@ fn a_function_of_a_card_is_passed_through() {
     ground.finish();
 }
 
-/// The static programs, unpacked and not installed, on a host of another architecture. It has containers and no machines.
+/// The one static program, copied and not installed, on a host of another architecture. It has containers and no machines.
 #[test]
 #[ignore = "boots a whole host: scripts/test-host.sh arm64"]
-fn the_tarball_measures_on_an_arm64_host() {
-    let (Some(disk), Some(tarball)) = (std::env::var_os(ARM64_DISK), std::env::var_os(TARBALL)) else {
+fn one_program_measures_on_an_arm64_host() {
+    let (Some(disk), Some(program)) = (std::env::var_os(ARM64_DISK), std::env::var_os(PROGRAM)) else {
         return tare_testkit::skipped("boots a whole host: scripts/test-host.sh arm64");
     };
     if let Some(why) = tare_testkit::emulated::unmet(ARM64) {
@@ -577,8 +577,8 @@ fn the_tarball_measures_on_an_arm64_host() {
     let host = EmulatedHost::boot(&PathBuf::from(disk), ARM64, &Hardware::default());
     let system = host.sh(". /etc/os-release; echo $PRETTY_NAME, $(uname -rm), $(runc --version | head -n1)");
     eprintln!("{} booted in {:.0} s", system.trim(), seconds(began));
-    host.put(Path::new(&tarball), "tare.tar.gz");
-    host.sh("mkdir /opt/tare && tar -C /opt/tare --strip-components 1 -xf tare.tar.gz && ln -s /opt/tare/bin/tare /usr/local/bin/");
+    host.put(Path::new(&program), "tare");
+    host.sh("install -m 755 tare /usr/local/bin/");
     let hardware = Hardware::default();
     let mut ground = Ground { host, hardware, folder: tempfile::tempdir().unwrap(), failed: Vec::new() };
     ground.check("doctor finds containers usable, and says what is missing in this build and on this host", |ground| {
@@ -590,6 +590,6 @@ fn the_tarball_measures_on_an_arm64_host() {
         assert!(said.contains("its machines are those of x86_64"), "{said}");
         assert!(said.contains("one static program, which cannot load libvirt's library"), "{said}");
     });
-    ground.check("the quickstart, shortened", |ground| ground.quickstart("/opt/tare/share/tare"));
+    ground.check("the quickstart, shortened", |ground| ground.quickstart());
     ground.finish();
 }

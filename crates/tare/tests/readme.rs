@@ -1,35 +1,72 @@
-//! Every command of the README is run, and every study in it is checked.
+//! Every command of the README and of the tutorial is run, and every study in them is checked.
 
 use crate::common;
 
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::common::{expect_code, is_root, tare};
+use crate::common::{expect_code, is_root};
 
-fn readme() -> String {
-    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md")).unwrap()
+const README: &str = "README.md";
+const TUTORIAL: &str = "docs/tutorial.md";
+
+/// A fenced block of a document.
+struct Block {
+    language: String,
+    /// The file's name, where the block is one: the second word after the fence.
+    file: Option<String>,
+    text: String,
 }
 
-/// The code blocks of one language.
-fn blocks(language: &str) -> Vec<String> {
-    let text = readme();
-    let mut found = Vec::new();
-    for part in text.split(&format!("```{language}\n")).skip(1) {
-        found.push(part[..part.find("```").unwrap()].to_owned());
+/// The blocks of a document, in order.
+fn blocks(document: &str) -> Vec<Block> {
+    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(document)).unwrap();
+    let fenced = text.split("\n```").skip(1).step_by(2);
+    let block = |fenced: &str| {
+        let (head, text) = fenced.split_once('\n').unwrap();
+        let mut words = head.split_whitespace().map(str::to_owned);
+        Block { language: words.next().unwrap(), file: words.next(), text: format!("{text}\n") }
+    };
+    fenced.map(block).collect()
+}
+
+/// The command lines of a block without their comments; none of a block that is no shell's.
+fn commands(block: &Block) -> Vec<String> {
+    let lines = if block.language == "sh" { block.text.as_str() } else { "" };
+    let lines = lines.lines().map(|line| line.split(" #").next().unwrap().trim().to_owned());
+    lines.filter(|line| !line.is_empty()).collect()
+}
+
+/// Runs a line of a document as its reader does: in a shell that finds tare.
+fn typed(line: &str, folder: &Path) -> Output {
+    let tare = common::tare();
+    let program = Path::new(tare.get_program());
+    let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let mut shell = Command::new("sh");
+    let set = tare.get_envs().filter_map(|(name, value)| Some((name, value?)));
+    shell.args(["-c", line]).envs(set).env("PATH", path).current_dir(folder).stdin(std::process::Stdio::null());
+    shell.output().unwrap()
+}
+
+/// Writes the files of a document and runs what it asks of tare, in order.
+fn follow(document: &str, folder: &Path) -> usize {
+    let mut ran = 0;
+    for block in blocks(document) {
+        if let Some(name) = &block.file {
+            std::fs::write(folder.join(name), &block.text).unwrap();
+        }
+        for line in commands(&block).iter().filter(|line| line.starts_with("tare ")) {
+            let output = typed(line, folder);
+            ran += 1;
+            if line.starts_with("tare plan ") && too_small_a_host(&output) {
+                tare_testkit::skipped(&format!("`{line}` is for another host: {}", common::stderr(&output).trim()));
+                continue;
+            }
+            println!("{line}");
+            expect_code(&output, 0);
+        }
     }
-    assert!(!found.is_empty(), "the README has no {language} block");
-    found
-}
-
-/// Command lines without their comments.
-fn commands() -> Vec<String> {
-    let lines = blocks("sh").join("\n");
-    lines
-        .lines()
-        .map(|line| line.split('#').next().unwrap().trim().to_owned())
-        .filter(|line| !line.is_empty())
-        .collect()
+    ran
 }
 
 #[test]
@@ -38,21 +75,28 @@ fn every_command_of_tare_in_the_readme_does_what_it_says() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let mut ran = 0;
-    for line in commands() {
-        let Some(args) = line.strip_prefix("tare ") else { continue };
-        let output = tare().args(args.split_whitespace()).current_dir(folder.path()).output().unwrap();
-        ran += 1;
-        if args.starts_with("plan ") && too_small_a_host(&output) {
-            tare_testkit::skipped(&format!("`{line}` is for a larger host: {}", common::stderr(&output).trim()));
-            continue;
-        }
-        expect_code(&output, 0);
+    let ran = follow(README, folder.path());
+    assert!(ran >= 2, "only {ran} commands were found");
+    assert!(folder.path().join("first/report.html").exists());
+}
+
+#[test]
+fn every_command_of_the_tutorial_does_what_it_says() {
+    if !is_root() {
+        return;
     }
-    assert!(ran >= 10, "only {ran} commands were found");
-    for report in ["first/report.html", "second/report.html"] {
-        assert!(folder.path().join(report).exists(), "{report}");
+    let folder = tempfile::tempdir().unwrap();
+    let ran = follow(TUTORIAL, folder.path());
+    assert!(ran >= 15, "only {ran} commands were found");
+    for run in ["first", "saved", "service", "database", "branch"] {
+        assert!(folder.path().join(run).join("report.html").exists(), "{run}");
     }
+}
+
+#[test]
+fn the_readme_is_short() {
+    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(README)).unwrap();
+    assert!(text.lines().count() <= 80, "{} lines", text.lines().count());
 }
 
 /// Whether a plan was refused for nothing but the disk or memory that this host has left, which is what `plan` is there to say.
@@ -69,10 +113,10 @@ fn too_small_a_host(output: &Output) -> bool {
 #[test]
 fn every_make_target_in_the_readme_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let targets: Vec<String> =
-        commands().iter().filter_map(|line| line.strip_prefix("make ").map(str::to_owned)).collect();
-    assert_eq!(targets, ["quickstart", "test", "platforms"]);
-    for target in targets.iter().map(String::as_str).chain(["install"]) {
+    let lines: Vec<String> = blocks(README).iter().flat_map(commands).collect();
+    let targets: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix("make ")).collect();
+    assert_eq!(targets, ["quickstart", "test"]);
+    for target in targets.into_iter().chain(["install", "platforms", "dist"]) {
         let output = Command::new("make").args(["--dry-run", target]).current_dir(&root).output().unwrap();
         assert!(output.status.success(), "make {target}: {}", common::stderr(&output));
         let would_run = common::stdout(&output);
@@ -80,18 +124,10 @@ fn every_make_target_in_the_readme_exists() {
             "quickstart" => "tare run studies/quickstart.toml",
             "test" => "cargo xtask test",
             "platforms" => "scripts/setup.sh platforms",
+            "dist" => "scripts/dist.sh",
             _ => "scripts/install.sh",
         };
         assert!(would_run.contains(expected), "make {target} would run: {would_run}");
-    }
-}
-
-#[test]
-fn the_study_in_the_readme_can_be_planned() {
-    let folder = tempfile::tempdir().unwrap();
-    for text in blocks("toml") {
-        let study = common::write_study(folder.path(), &text);
-        expect_code(&common::run(&["plan", study.to_str().unwrap()]), 0);
     }
 }
 

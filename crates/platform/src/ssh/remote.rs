@@ -128,7 +128,7 @@ pub(super) fn copy(to: &Destination, run_id: &str, place: &Place, agent: &Path) 
                     agent.display(),
                     machines.join(" or ")
                 ),
-                "Name an agent for it as `agent`: the tarball of `make tarball TARGET_ARCH=...` has one in lib/tare",
+                "Name an agent for it as `agent`: `tare-agent-VERSION-linux-ARCH` of a release, which `make dist` makes",
             )
         }
         Some(NO_DIRECTORY) => failed(

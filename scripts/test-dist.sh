@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests the tarball of scripts/tarball.sh in a root that has it and a static busybox, and nothing else: no C library, no package,
+# Tests the one static program of scripts/dist.sh in a root that has it and a static busybox, and nothing else: no C library, no package,
 # no checkout. Needs root and busybox-static. Not part of `make test`: the programs are built once more for it, which takes minutes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -9,17 +9,18 @@ if [[ $EUID -ne 0 ]] || ! busybox=$(command -v busybox) || readelf --program-hea
     exit
 fi
 # Only programs for this machine can be tried on it.
-unset TARGET_ARCH
-tarball=$(scripts/tarball.sh)
-echo "     Running scripts/tarball.sh (test_tarball)"
+machine=$(uname -m)
+dist=$(scripts/dist.sh "$machine" | tail -n1)
+program=$(find "$dist" -name "tare-[0-9]*-linux-$machine")
+echo "     Running scripts/dist.sh (test_dist)"
 work=$(mktemp -d)
 root=$work/root
 trap 'rm -rf --one-file-system "$work"' EXIT
 # shellcheck source=scripts/counted.sh
 . scripts/counted.sh
 
-sum_is_right() {
-    (cd "$(dirname "$tarball")" && sha256sum --check --quiet "$(basename "$tarball").sha256")
+sums_are_right() {
+    (cd "$dist" && sha256sum --check --quiet SHA256SUMS)
 }
 
 # there LINE: runs a line of shell where that root is the root, in a mount namespace that goes with it.
@@ -39,8 +40,8 @@ there() {
 
 mkdir -p "$root"/{bin,proc,sys,dev,run,tmp,srv,var/lib,var/tmp,etc,opt/somewhere}
 cp "$busybox" "$root/bin/busybox"
-for applet in sh tar gzip grep cat ls tee umount; do ln -s busybox "$root/bin/$applet"; done
-cp "$tarball" "$root/srv/tare.tar.gz"
+for applet in sh grep cat ls tee umount; do ln -s busybox "$root/bin/$applet"; done
+cp "$program" "$root/opt/somewhere/tare"
 cat >"$root/srv/two.toml" <<'STUDY'
 schema = 1
 name = "two"
@@ -69,16 +70,16 @@ STUDY
 
 starts() {
     there '
-        cd /opt/somewhere && tar -xzf /srv/tare.tar.gz
-        cd tare-*
-        bin/tare --version
-        lib/tare/tare-agent --version
-        bin/tare plan share/tare/studies/quickstart.toml
-        test -s share/man/man1/tare-run.1.gz -a -s share/bash-completion/completions/tare -a -s share/doc/tare/copyright'
+        cd /srv
+        /opt/somewhere/tare --version
+        /opt/somewhere/tare plan quickstart
+        /opt/somewhere/tare init mine.toml --from response-time
+        /opt/somewhere/tare schema | grep -q workload
+        /opt/somewhere/tare man /tmp && test -s /tmp/tare-run.1'
 }
 
 finds_what_is_missing() {
-    there '/opt/somewhere/tare-*/bin/tare doctor >/tmp/said 2>&1 || { cat /tmp/said; exit 1; }
+    there '/opt/somewhere/tare doctor >/tmp/said 2>&1 || { cat /tmp/said; exit 1; }
         cat /tmp/said
         grep "one static program, which cannot load" /tmp/said
         grep "Install tare.s package" /tmp/said'
@@ -87,7 +88,7 @@ finds_what_is_missing() {
 measures() {
     there '
         cd /srv
-        /opt/somewhere/tare-*/bin/tare run two.toml --out two | tee said
+        /opt/somewhere/tare run two.toml --out two | tee said
         grep "2 of 2 trials completed" said
         grep "every arm was granted what was asked" said
         left=$(ls -A /run)
@@ -95,10 +96,28 @@ measures() {
         test -s two/report.html'
 }
 
-holds the_same_tree_makes_the_same_tarball equal_twice scripts/tarball.sh
-holds its_checksum_is_right sum_is_right
-holds it_starts_from_where_it_is_unpacked starts
+lists_what_is_in_it() {
+    python3 - "$dist"/*.cdx.json <<'CHECK'
+import json, sys
+listed = json.load(open(sys.argv[1]))
+assert listed["bomFormat"] == "CycloneDX", listed["bomFormat"]
+names = {part["name"] for part in listed["components"]}
+assert {"serde", "rustls", "tare-driver"} <= names, sorted(names)
+CHECK
+}
+
+# equal_elsewhere: whether a clone in another folder makes the same program.
+equal_elsewhere() {
+    git clone --quiet . "$work/clone"
+    CARGO_TARGET_DIR=$work/target "$work/clone/scripts/dist.sh" "$machine"
+    cmp "$program" "$work/target/dist/$(basename "$program")"
+}
+
+holds its_checksums_are_right sums_are_right
+holds what_is_in_it_is_listed lists_what_is_in_it
+holds it_starts_from_where_it_lies starts
 holds doctor_says_what_a_static_program_cannot_do finds_what_is_missing
 holds a_study_is_measured_with_nothing_installed measures
+holds another_folder_makes_the_same_program equal_elsewhere
 
 close
