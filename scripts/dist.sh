@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Makes what is published of a version, in target/dist:
 #
-#   tare-VERSION-linux-ARCH         one static program with its agent inside, which runs on any Linux of that architecture
+#   tare-VERSION-linux-ARCH         one static file for any Linux of that architecture: it unpacks tare and its agent into
+#                                   tare's cache when it is first started (crates/launcher)
 #   tare-agent-VERSION-linux-ARCH   the agent by itself, for hosts that tare of another architecture reaches
 #   tare-VERSION.cdx.json           what it is made of (SBOM, CycloneDX)
 #   SHA256SUMS
@@ -41,15 +42,20 @@ build() (
     sysroot=$(rustc --print sysroot)
     export RUSTFLAGS="--remap-path-prefix=$PWD=tare --remap-path-prefix=$cargo_home=cargo --remap-path-prefix=$sysroot=rust"
     export "$c_flags=${!c_flags-} -ffile-prefix-map=$cargo_home=cargo -ffile-prefix-map=$target_dir=target"
-    cargo build --profile dist --locked --target "$target" --package tare
-    local built=$target_dir/$target/dist agent=$dist/tare-agent-$version-linux-$1 program=$dist/tare-$version-linux-$1
-    static "$built/tare"
-    static "$built/agent"
-    cp "$built/agent" "$agent"
-    gzip -9n <"$agent" >"$dist/agent.gz"
-    # What crates/image/src/packed.rs reads. The kernel does not load the section.
-    "${OBJCOPY:-objcopy}" --add-section ".tare.agent=$dist/agent.gz" "$built/tare" "$program"
-    rm "$dist/agent.gz"
+    cargo build --release --locked --target "$target" --package tare --package tare-launcher
+    local built=$target_dir/$target/release agent=$dist/tare-agent-$version-linux-$1 program=$dist/tare-$version-linux-$1 parts=$dist/parts
+    mkdir "$parts"
+    for part in tare agent tare-launcher; do
+        static "$built/$part"
+        "${OBJCOPY:-objcopy}" --strip-all "$built/$part" "$parts/$part"
+    done
+    cp "$parts/agent" "$agent"
+    echo "$version-$(cat "$parts/tare" "$parts/agent" | sha256sum | head -c 16)" >"$parts/name"
+    xz -9 --keep "$parts/tare" "$parts/agent"
+    # What crates/launcher reads. The kernel does not load these sections.
+    "${OBJCOPY:-objcopy}" --add-section ".tare.name=$parts/name" --add-section ".tare.program=$parts/tare.xz" \
+        --add-section ".tare.agent=$parts/agent.xz" "$parts/tare-launcher" "$program"
+    rm -r "$parts"
     (($(stat --format=%s "$program") <= at_most)) || {
         echo "dist: $program has more than $at_most bytes" >&2
         exit 1

@@ -96,6 +96,7 @@ setup_rust() {
 
 # musl, for `tare` as a static program; for another machine than this one, a compiler and musl's headers as well.
 setup_dist() {
+    has xz || install_packages required xz-utils
     has cargo-cyclonedx || cargo install --quiet --locked --version 0.5.9 cargo-cyclonedx >&2
     # shellcheck source=scripts/cross.sh
     . scripts/cross.sh

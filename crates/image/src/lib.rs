@@ -17,7 +17,6 @@ mod initrd;
 mod kernel;
 mod library;
 mod modules;
-mod packed;
 mod program;
 mod qcow2;
 mod seed;
@@ -33,7 +32,6 @@ pub use error::ImageError;
 pub use gold::{DATA_FILESYSTEM, gold_image, make_cold};
 pub use initrd::{Boot, Extras, boot};
 pub use kernel::Kernel;
-pub use packed::packed_agent;
 pub use program::{PATH, Ran, find_program, run_program};
 pub use seed::{Seed, seed};
 

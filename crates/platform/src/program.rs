@@ -3,32 +3,15 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use tare_model::Refusal;
 
 pub(crate) use tare_image::{PATH, Ran, find_program as find};
 
-/// The agent's program: TARE_AGENT, else `tare-agent` beside this program, else where packages put it: `../lib/tare` from there, else what
-/// this program has inside it.
+/// The agent's program: TARE_AGENT, else `tare-agent` beside this program, else where packages put it: `../lib/tare` from there.
 pub fn agent() -> PathBuf {
-    static FOUND: OnceLock<PathBuf> = OnceLock::new();
-    let found = || {
-        let program = std::env::current_exe().unwrap_or_default();
-        let beside = agent_of(&program);
-        if beside.exists() {
-            return beside;
-        }
-        match tare_image::packed_agent(&program) {
-            Ok(packed) => packed.unwrap_or(beside),
-            Err(error) => {
-                tracing::error!("{error}");
-                beside
-            }
-        }
-    };
-    std::env::var_os("TARE_AGENT").map_or_else(|| FOUND.get_or_init(found).clone(), Into::into)
+    std::env::var_os("TARE_AGENT").map_or_else(|| agent_of(&std::env::current_exe().unwrap_or_default()), Into::into)
 }
 
 fn agent_of(program: &Path) -> PathBuf {
