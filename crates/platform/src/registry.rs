@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(found("kvm"), found("qemu/kvm"));
         assert_eq!(found("docker:app:1"), Some(("docker", json!({"image": "app:1"}))));
         assert_eq!(found("ssh:vm1"), Some(("ssh", json!({"host": "vm1"}))));
-        for wrong in ["", "dokcer", "native:x", "containerd/crun", "/runc", "data"] {
+        for wrong in ["", "dockr", "native:x", "containerd/crun", "/runc", "data"] {
             assert_eq!(found(wrong), None, "{wrong}");
         }
     }
