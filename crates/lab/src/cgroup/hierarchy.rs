@@ -268,8 +268,17 @@ fn own_group<'a>(text: &'a str, controller: &str) -> Option<&'a str> {
     })
 }
 
+/// The path of our own group in the hierarchy of a mount.
+pub(super) fn own_group_of<'a>(mount: &Mount, text: &'a str) -> Option<&'a str> {
+    match mount.kind.as_str() {
+        "cgroup2" => text.lines().find_map(|line| line.strip_prefix("0::")),
+        "cgroup" => mount.options.split(',').find_map(|controller| own_group(text, controller)),
+        _ => None,
+    }
+}
+
 /// The directory of `group` in a mount that may show only a part of the hierarchy.
-fn below(mount: &Mount, group: &str) -> PathBuf {
+pub(super) fn below(mount: &Mount, group: &str) -> PathBuf {
     match Path::new(group).strip_prefix(&mount.root) {
         Ok(rest) if !rest.components().any(|c| c == std::path::Component::ParentDir) => mount.point.join(rest),
         _ => mount.point.clone(),

@@ -7,6 +7,7 @@
 mod delegated;
 mod end;
 mod hierarchy;
+mod joins;
 mod limits;
 mod parity;
 mod run;
@@ -21,6 +22,7 @@ pub use delegated::{ends_with_session, settle_in_own_group};
 pub(crate) use end::{find_run_groups, is_tare_group, kill, kill_and_remove, processes_below};
 pub use end::{is_control_group, remove_run_groups};
 pub use hierarchy::{CgroupMode, Hierarchies};
+pub use joins::PromptJoins;
 pub use run::{kill_guest, limit_run, oom_kills_in, processes_in, run_groups};
 pub use usage::{GroupCpu, GroupMemory, number};
 

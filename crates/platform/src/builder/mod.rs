@@ -14,7 +14,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use tare_lab::{Cgroup, LabError, Limits, NetNs, PROCESSES, Place, Resource, Tap, check_on_disk, make_disk_directory};
+use tare_lab::{
+    Cgroup, LabError, Limits, NetNs, PROCESSES, Place, PromptJoins, Resource, Tap, check_on_disk, make_disk_directory,
+};
 use tare_model::guest::{DataPlace, GuestSpec, ParityRow, Seccomp};
 use tare_model::{ByteSize, Refusal};
 use tare_wire::launch::Launch;
@@ -38,6 +40,8 @@ pub(crate) struct GuestBuilder<'a> {
     pub spec: &'a GuestSpec,
     pub parts: Parts,
     began: Instant,
+    /// Held until the guest has started, so that no start waits for the kernel where another does not.
+    joins: Option<PromptJoins>,
     /// What went by since then and is no part of the start.
     aside: Duration,
     /// Memory that the host gives beyond the guest's own, bytes.
@@ -77,12 +81,14 @@ impl<'a> GuestBuilder<'a> {
     /// [`crate::Platform::start`].
     pub(crate) fn new(site: &'a Site<'a>, spec: &'a GuestSpec) -> Self {
         let parts = Parts::new(&spec.name, site.ledger);
+        let joins = Some(PromptJoins::begin());
         let (began, aside) = (Instant::now(), Duration::ZERO);
         Self {
             site,
             spec,
             parts,
             began,
+            joins,
             aside,
             allowance: 0,
             start_time: Duration::ZERO,
@@ -286,6 +292,7 @@ impl<'a> GuestBuilder<'a> {
     fn answered(&mut self, opened: std::result::Result<Link, WireError>) -> Result<()> {
         let link = opened.map_err(|error| self.no_answer(&error))?;
         self.start_time = self.began.elapsed().saturating_sub(self.aside);
+        drop(self.joins.take());
         self.parts.link = Some(Arc::new(link));
         Ok(())
     }

@@ -270,12 +270,13 @@ fn several(arms: &Arms) -> bool {
     arms.iter().filter(|arm| !arm.is_baseline && !arm.is_replica).count() > 1
 }
 
-/// Only better and worse are not in the sentence itself; the case is named where there are several.
+/// Only better and worse are not in the sentence itself; the case is named where there are several, and the sentence does not name it.
 fn answer_line(answer: &Answer, findings: &Findings) -> String {
     let verdict =
         matches!(answer.verdict, Verdict::Better | Verdict::Worse).then(|| words::verdict(answer.verdict).to_owned());
-    let case = answer.case.as_deref().filter(|_| findings.cases.len() > 1).map(|id| case_label(findings, id));
     let said = &answer.sentence;
+    let case = answer.case.as_deref().filter(|_| findings.cases.len() > 1).map(|id| case_label(findings, id));
+    let case = case.filter(|label| !said.contains(label.as_str()));
     match (verdict, case) {
         (Some(verdict), Some(case)) => format!("{verdict} ({case}): {said}"),
         (Some(head), None) | (None, Some(head)) => format!("{head}: {said}"),
