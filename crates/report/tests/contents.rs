@@ -53,7 +53,8 @@ fn what_the_documentation_names_is_there() {
         fixture::instances(),
     ];
     let jsons: Vec<Value> = fixtures.iter().map(json).collect();
-    let files: Vec<String> = tare_report::csv(&fixtures[0]).into_iter().map(|(name, _)| name).collect();
+    let parquet = tare_report::parquet(&fixtures[0]).unwrap().into_iter().map(|(name, _)| name);
+    let files: Vec<String> = tare_report::csv(&fixtures[0]).into_iter().map(|(name, _)| name).chain(parquet).collect();
     let table = table();
     assert!(table.len() > 10, "{table:?}");
     for [csv, findings, results] in &table {
