@@ -26,6 +26,7 @@ use jsonschema as _;
 use libc as _;
 use libloading as _;
 use lzma_rust2 as _;
+use memchr as _;
 use miette as _;
 use minijinja as _;
 use oci_spec as _;
