@@ -17,14 +17,23 @@ use crate::{missing, student};
 const GUESTS: [&str; 5] =
     [common::START_TIME, common::START_FIRMWARE, common::START_KERNEL, common::START_AGENT, common::IDLE_MEMORY];
 
-/// Each of these metrics that a trial has: what it is on every arm, and against the baseline.
-pub(crate) fn of_run(plan: &Plan, trials: &[TrialRecord]) -> Vec<MetricFindings> {
-    let spec = |id: &&str| trials.iter().flat_map(|record| &record.metrics).find(|spec| spec.id == **id);
-    GUESTS.iter().filter_map(spec).map(|spec| metric(plan, trials, spec)).filter(|m| !m.arms.is_empty()).collect()
+/// The trials of a run that count, and how many blocks they were to be.
+pub(crate) struct Counted<'a> {
+    pub plan: &'a Plan,
+    pub trials: Vec<&'a TrialRecord>,
+    pub blocks: u32,
 }
 
-fn metric(plan: &Plan, trials: &[TrialRecord], spec: &MetricSpec) -> MetricFindings {
+/// Each of these metrics that a trial has: what it is on every arm, and against the baseline.
+pub(crate) fn of_run(run: &Counted<'_>) -> Vec<MetricFindings> {
+    let spec = |id: &&str| run.trials.iter().flat_map(|record| &record.metrics).find(|spec| spec.id == **id);
+    GUESTS.iter().filter_map(spec).map(|spec| metric(run, spec)).filter(|m| !m.arms.is_empty()).collect()
+}
+
+fn metric(run: &Counted<'_>, spec: &MetricSpec) -> MetricFindings {
+    let (plan, trials) = (run.plan, &run.trials[..]);
     let study = &plan.study;
+    let asked = common::OF_THE_GUEST.contains(&spec.id.as_str());
     let cases = cases(plan, trials, &spec.id);
     let of_arm = |arm: &Arm| (arm.id.clone(), Guests::of(plan, trials, &arm.id, &spec.id, &cases));
     let all: BTreeMap<String, Guests<'_>> = study.arms.iter().map(of_arm).collect();
@@ -33,7 +42,7 @@ fn metric(plan: &Plan, trials: &[TrialRecord], spec: &MetricSpec) -> MetricFindi
     let arms = study.arms.iter().filter_map(|arm| {
         let blocks = of(&arm.id).by_block(of(&arm.id));
         let estimate = estimate::of_values(&blocks.iter().map(|(_, value)| *value).collect::<Vec<_>>())?;
-        Some(ArmEstimate { case: String::new(), metric: String::new(), arm: arm.id.clone(), estimate, blocks })
+        Some(ArmEstimate { case: None, metric: String::new(), arm: arm.id.clone(), estimate, blocks })
     });
     let arms = arms.collect();
     let Some(baseline) = study.arms.iter().find(|arm| arm.id == study.baseline) else {
@@ -49,19 +58,21 @@ fn metric(plan: &Plan, trials: &[TrialRecord], spec: &MetricSpec) -> MetricFindi
             pairs: pairs.map(|((block, value), (_, beside))| (block, value, beside)).collect(),
             missing: own.ran.iter().filter(|block| own.lost.contains(*block) || base.lost.contains(*block)).count()
                 as u32,
-            planned: study.blocks,
+            planned: run.blocks,
             by_width: study.precision.is_some(),
             replica,
-            margin: study.margin.filter(|_| common::OF_THE_GUEST.contains(&spec.id.as_str())),
+            margin: study.margin.filter(|_| asked),
             driver_limited: DriverLimited::default(),
-            role: role(&study.baseline, arm, trials.iter()),
+            role: role(&study.baseline, arm, trials.iter().copied()),
         };
         paired.compare()
     };
-    let others = || study.arms.iter().filter(|arm| arm.id != baseline.id && !of(&arm.id).values.is_empty());
+    // What the study asks about is compared although every block is lost: the comparison then says so, and counts.
+    let has = |guests: &Guests<'_>| !guests.values.is_empty() || (asked && !guests.lost.is_empty());
+    let others = || study.arms.iter().filter(|arm| arm.id != baseline.id && has(of(&arm.id)));
     let replica = others().find(|arm| arm.replica_of.as_deref() == Some(&study.baseline));
     let replica = replica.map(|arm| compare(arm, None));
-    let comparisons = others().filter(|_| !base.values.is_empty()).map(|arm| compare(arm, replica.as_ref())).collect();
+    let comparisons = others().filter(|_| has(base)).map(|arm| compare(arm, replica.as_ref())).collect();
     MetricFindings { spec: spec.clone(), arms, comparisons, incomplete: Vec::new() }
 }
 
@@ -81,13 +92,13 @@ impl<'a> Guests<'a> {
     /// `cases`: those in which some arm has the metric and that ran, by block.
     fn of(
         plan: &Plan,
-        trials: &'a [TrialRecord],
+        trials: &[&'a TrialRecord],
         arm: &str,
         metric: &str,
         cases: &BTreeMap<u32, BTreeSet<&str>>,
     ) -> Self {
         let mut found = Self::default();
-        for record in trials.iter().filter(|own| own.planned.arm == arm) {
+        for &record in trials.iter().filter(|own| own.planned.arm == arm) {
             let block = plan.study_block(&record.planned);
             if !cases.get(&block).is_some_and(|cases| cases.contains(record.planned.case.as_str())) {
                 continue;
@@ -120,11 +131,11 @@ impl<'a> Guests<'a> {
 }
 
 /// The cases in which some arm has a metric, by the blocks of the study in which a trial of theirs ran.
-fn cases<'a>(plan: &Plan, trials: &'a [TrialRecord], metric: &str) -> BTreeMap<u32, BTreeSet<&'a str>> {
+fn cases<'a>(plan: &Plan, trials: &[&'a TrialRecord], metric: &str) -> BTreeMap<u32, BTreeSet<&'a str>> {
     let with = trials.iter().filter(|own| missing::value(own, metric).is_some());
     let having: BTreeSet<&str> = with.map(|own| own.planned.case.as_str()).collect();
     let mut found: BTreeMap<u32, BTreeSet<&str>> = BTreeMap::new();
-    for own in trials.iter().filter(|own| having.contains(own.planned.case.as_str())) {
+    for &own in trials.iter().filter(|own| having.contains(own.planned.case.as_str())) {
         found.entry(plan.study_block(&own.planned)).or_default().insert(&own.planned.case);
     }
     found
@@ -152,10 +163,26 @@ mod tests {
         trials
     }
 
+    fn compared(plan: &Plan, trials: &[TrialRecord]) -> Vec<MetricFindings> {
+        of_run(&Counted { plan, trials: trials.iter().collect(), blocks: plan.study.blocks })
+    }
+
+    #[test]
+    fn an_arm_that_lost_every_block_is_compared_all_the_same() {
+        let plan = testing::plan(6);
+        let mut trials = trials(&plan);
+        for record in trials.iter_mut().filter(|record| record.planned.arm == "container") {
+            record.outcome = Outcome::Invalid { reason: "it fell over".to_owned() };
+        }
+        let memory = compared(&plan, &trials).into_iter().find(|m| m.spec.id == common::IDLE_MEMORY).unwrap();
+        let container = memory.comparisons.iter().find(|c| c.arm == "container").unwrap();
+        assert_eq!((container.verdict, container.missing, container.ratio.n), (Verdict::CannotSay, 6, 0));
+    }
+
     #[test]
     fn a_guests_own_metrics_are_compared_over_all_cases() {
         let plan = testing::plan(6);
-        let found = of_run(&plan, &trials(&plan));
+        let found = compared(&plan, &trials(&plan));
         let memory = found.iter().find(|m| m.spec.id == common::IDLE_MEMORY).unwrap();
         let container = memory.comparisons.iter().find(|c| c.arm == "container").unwrap();
         assert_eq!((container.verdict, container.ratio.n), (Verdict::Lead, 6));
@@ -177,7 +204,7 @@ mod tests {
                 m.metrics.insert(common::START_KERNEL.into(), 2.5);
             }
         }
-        let found = of_run(&plan, &trials);
+        let found = compared(&plan, &trials);
         let kernel = found.iter().find(|m| m.spec.id == common::START_KERNEL).unwrap();
         assert_eq!(kernel.arms.len(), 1);
         assert_eq!((kernel.arms[0].arm.as_str(), kernel.arms[0].estimate.n), ("container", 6));
@@ -195,7 +222,8 @@ mod tests {
         m.metrics.insert(common::IDLE_MEMORY.into(), 3e6);
         let arm = other.planned.arm.clone();
         let of = |trials: &[TrialRecord], arm: &str| -> Vec<f64> {
-            let found = of_run(&plan, trials).into_iter().find(|metric| metric.spec.id == common::IDLE_MEMORY).unwrap();
+            let found =
+                compared(&plan, trials).into_iter().find(|metric| metric.spec.id == common::IDLE_MEMORY).unwrap();
             let own = found.arms.iter().filter(|own| own.arm == arm);
             own.flat_map(|own| &own.blocks).map(|(_, value)| *value).collect()
         };
@@ -221,7 +249,7 @@ mod tests {
             }
             trials.push(large);
         }
-        let memory = of_run(&plan, &trials).into_iter().find(|m| m.spec.id == common::IDLE_MEMORY).unwrap();
+        let memory = compared(&plan, &trials).into_iter().find(|m| m.spec.id == common::IDLE_MEMORY).unwrap();
         let container = memory.comparisons.iter().find(|c| c.arm == "container").unwrap();
         assert_eq!((container.verdict, container.missing, container.ratio.n), (Verdict::CannotSay, 11, 1));
         let own = memory.arms.iter().find(|own| own.arm == "container").unwrap();
@@ -235,7 +263,7 @@ mod tests {
         for record in trials.iter_mut().filter(|record| record.planned.arm == "container") {
             record.flags.push(Flag { kind: "not-comparable".into(), detail: "emulated: no KVM here".into() });
         }
-        let memory = of_run(&plan, &trials).into_iter().find(|m| m.spec.id == common::IDLE_MEMORY).unwrap();
+        let memory = compared(&plan, &trials).into_iter().find(|m| m.spec.id == common::IDLE_MEMORY).unwrap();
         assert!(memory.arms.iter().any(|arm| arm.arm == "container"));
         let container = memory.comparisons.iter().find(|c| c.arm == "container").unwrap();
         assert_eq!((container.verdict, container.ratio.n), (Verdict::NotComparable, 0));

@@ -87,8 +87,13 @@ impl<'a> CaseTrials<'a> {
         own
     }
 
+    /// Its trials in the blocks that count.
+    pub(crate) fn counted(&self) -> impl Iterator<Item = &'a TrialRecord> {
+        self.by_arm.values().flatten().copied()
+    }
+
     /// The blocks of the study that count, or were to: as many as an arm beside the baseline has.
-    fn blocks(&self) -> u32 {
+    pub(crate) fn blocks(&self) -> u32 {
         self.ended.map_or(self.plan.study.blocks, |ended| ended.blocks.min(self.plan.study.blocks))
     }
 
@@ -342,7 +347,7 @@ impl<'a> CaseTrials<'a> {
             let blocks = self.values(&arm.id, &spec.id);
             let values: Vec<f64> = blocks.iter().map(|(_, value)| *value).collect();
             let estimate = estimate::of_values(&values)?;
-            Some(ArmEstimate { case: String::new(), metric: String::new(), arm: arm.id.clone(), estimate, blocks })
+            Some(ArmEstimate { case: None, metric: String::new(), arm: arm.id.clone(), estimate, blocks })
         });
         let incomplete = self.arms().filter_map(|(arm, trials)| incomplete::of_arm(&arm.id, trials, spec)).collect();
         MetricFindings { spec: spec.clone(), arms: arms.collect(), comparisons: self.comparisons(spec), incomplete }

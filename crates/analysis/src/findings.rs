@@ -10,6 +10,7 @@ use tare_model::metric::common;
 use tare_model::plan::Plan;
 use tare_model::trial::{Outcome, TrialRecord};
 
+use crate::across::Counted;
 use crate::case::CaseTrials;
 use crate::comparison::{self, Subject};
 use crate::distribution::completed;
@@ -22,12 +23,12 @@ use crate::{
 };
 
 /// Gives every row its keys, so that it can be read apart from what is around it.
-fn keyed(case: &str, metrics: &mut [MetricFindings]) {
+fn keyed(case: Option<&str>, metrics: &mut [MetricFindings]) {
     for MetricFindings { spec, arms, comparisons, .. } in metrics {
         let arms = arms.iter_mut().map(|own| (&mut own.case, &mut own.metric));
         let comparisons = comparisons.iter_mut().map(|own| (&mut own.case, &mut own.metric));
         for (own, metric) in arms.chain(comparisons) {
-            case.clone_into(own);
+            *own = case.map(str::to_owned);
             spec.id.clone_into(metric);
         }
     }
@@ -39,14 +40,16 @@ pub fn findings(run: &Run<'_>) -> Findings {
     let run = &Run { plan: &plan, ..*run };
     let trials: Vec<CaseTrials<'_>> = run.plan.study.cases.iter().map(|case| CaseTrials::of(run, case)).collect();
     let mut metrics: Vec<Vec<MetricFindings>> = trials.iter().map(CaseTrials::metrics).collect();
-    let mut across = across::of_run(run.plan, run.trials);
+    let counted = trials.iter().flat_map(CaseTrials::counted).collect();
+    let blocks = trials.iter().map(CaseTrials::blocks).max().unwrap_or(run.plan.study.blocks);
+    let mut across = across::of_run(&Counted { plan: run.plan, trials: counted, blocks });
     let compared = settle(run.plan, &mut metrics, &mut across);
     let mut cases: Vec<CaseFindings> =
         trials.iter().zip(metrics).map(|(case, metrics)| case.findings(metrics)).collect();
     let unsafety = Unsafe::of(run.trials);
     cases.iter_mut().for_each(|case| unsafety.qualify(run.plan, case));
-    cases.iter_mut().for_each(|case| keyed(&case.id, &mut case.metrics));
-    keyed("", &mut across);
+    cases.iter_mut().for_each(|case| keyed(Some(&case.id), &mut case.metrics));
+    keyed(None, &mut across);
     let audit = audit::entries(run.plan, run.trials);
     cases.iter_mut().for_each(|case| audit::qualify(run.plan, &audit, case));
     let figures = Figures { plan: run.plan, cases: &cases };

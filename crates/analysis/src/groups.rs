@@ -58,7 +58,7 @@ mod tests {
     fn arm(values: &[f64]) -> ArmEstimate {
         let blocks = values.iter().enumerate().map(|(block, value)| (block as u32, *value)).collect();
         ArmEstimate {
-            case: String::new(),
+            case: None,
             metric: String::new(),
             arm: "container".to_owned(),
             estimate: Estimate::default(),

@@ -31,7 +31,7 @@ pub(crate) struct Ground<'a> {
 
 impl<'a> Ground<'a> {
     pub(crate) fn of(plan: &'a Plan, trials: &'a [TrialRecord]) -> Self {
-        let blocks = trials.iter().map(|record| plan.study_block(&record.planned) + 1).max().unwrap_or(1);
+        let blocks = trials.iter().map(|record| plan.study_block(&record.planned)).max().unwrap_or(1);
         let wall_s: f64 = trials.iter().map(|record| record.wall_s).filter(|s| s.is_finite()).sum();
         Self { plan, trials, block_s: wall_s / f64::from(blocks) }
     }
@@ -65,7 +65,7 @@ impl<'a> Ground<'a> {
         self.trials.iter().filter(of).collect()
     }
 
-    /// The first trial that failed.
+    /// The first trial that failed, other than by an arm with which it took turns.
     fn failure(&self, case: Option<&str>, comparison: &Comparison) -> Option<String> {
         if comparison.missing == 0 && comparison.ratio.n > 0 {
             return None;
@@ -73,6 +73,7 @@ impl<'a> Ground<'a> {
         let own = self.own(case, comparison);
         let failed = |record: &&TrialRecord| match &record.outcome {
             Outcome::Completed(_) => None,
+            _ if record.flags.iter().any(|own| own.kind == flag::OTHER_ARM_FAILED) => None,
             Outcome::Failed { reason, .. } | Outcome::Invalid { reason } => Some(reason.clone()),
         };
         let reason = own.iter().find_map(failed)?;

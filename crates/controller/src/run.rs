@@ -390,7 +390,10 @@ fn all_trials(options: &RunOptions<'_>, made: &Made, bench: &Bench<'_>) -> Resul
         keep(options, bench, records, &mut blocks)?;
         if let Some(why) = bench.hopeless.get() {
             let end = count(options.out, Some(format!("a failure that every further trial would repeat: {why}")))?;
-            return Ok(RunEnd { hopeless: true, ..end });
+            // Where a trial completed, the cause is that of one arm or of one moment.
+            if end.completed == 0 {
+                return Ok(RunEnd { hopeless: true, ..end });
+            }
         }
     }
     if interrupted.is_none() {

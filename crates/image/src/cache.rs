@@ -23,6 +23,9 @@ const GOLD: &str = "gold";
 /// Folder of unpacked container images: a directory for each.
 pub(crate) const CONTAINERS: &str = "containers";
 
+/// Folder of what a release of one file unpacked (crates/launcher): a directory for each version.
+const PROGRAMS: &str = "program";
+
 /// How the names begin of what is not finished.
 pub(crate) const BEGUN: &str = ".new-";
 
@@ -54,8 +57,8 @@ pub struct Cached {
 }
 
 /// What is in the cache besides kernels and bundle, which only set-up brings, sorted by path: initial file systems,
-/// images with what is written beside them, gold copies of data, each a directory with the disks made of it, and container
-/// images that were unpacked.
+/// images with what is written beside them, gold copies of data, each a directory with the disks made of it, container
+/// images that were unpacked, and the programs of releases.
 ///
 /// # Errors
 /// When the cache cannot be read.
@@ -75,7 +78,7 @@ fn cached_in(cache: &Path) -> Result<Vec<Cached>> {
             }
         }
     }
-    for folder in [GOLD, CONTAINERS].map(|name| cache.join(name)) {
+    for folder in [GOLD, CONTAINERS, PROGRAMS].map(|name| cache.join(name)) {
         for entry in entries(&folder)? {
             let path = entry.map_err(reading(&folder))?.path();
             if path.symlink_metadata().is_ok_and(|seen| seen.is_dir()) {

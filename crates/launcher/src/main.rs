@@ -19,7 +19,7 @@ fn main() -> ExitCode {
 /// Becomes tare.
 fn start() -> Result<std::convert::Infallible, Error> {
     let packed = Packed::open(Path::new("/proc/self/exe"))?;
-    let tare = packed.unpacked(&cache().join("program"))?;
+    let tare = packed.unpacked(&cache()?.join("program"))?;
     let why = Command::new(&tare).arg0("tare").args(std::env::args_os().skip(1)).exec();
     Err(Error::new(
         format!("start {}", tare.display()),
@@ -29,14 +29,17 @@ fn start() -> Result<std::convert::Infallible, Error> {
 }
 
 /// Where tare keeps what it makes, as crates/image says.
-fn cache() -> PathBuf {
+fn cache() -> Result<PathBuf, Error> {
     let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(named) = named("TARE_CACHE") {
-        return named;
+        return Ok(named);
     }
     if rustix::process::geteuid().is_root() {
-        return PathBuf::from("/var/cache/tare");
+        return Ok(PathBuf::from("/var/cache/tare"));
     }
-    let home = || named("HOME").unwrap_or_else(|| PathBuf::from("/tmp")).join(".cache");
-    named("XDG_CACHE_HOME").unwrap_or_else(home).join("tare")
+    let below = named("XDG_CACHE_HOME").or_else(|| Some(named("HOME")?.join(".cache")));
+    let none = || {
+        Error::new("unpack tare".to_owned(), "neither HOME nor XDG_CACHE_HOME is set", "name a folder by TARE_CACHE")
+    };
+    below.map(|below| below.join("tare")).ok_or_else(none)
 }

@@ -1,8 +1,8 @@
 //! The programs inside this one.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{DirBuilder, File, Metadata, Permissions};
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use elf::ElfStream;
@@ -50,6 +50,10 @@ impl Packed {
     pub fn unpacked(mut self, folder: &Path) -> Result<PathBuf, Error> {
         let name = String::from_utf8(self.section(NAME)?).map_err(damaged)?;
         let place = folder.join(name.trim());
+        private(&place).map_err(|why| {
+            let remedy = "name a folder of yours, which others cannot write to, by TARE_CACHE";
+            Error::new(format!("use the folder {}", place.display()), why, remedy)
+        })?;
         // Tare comes last: where it is, the agent is.
         for (section, program) in PROGRAMS {
             let path = place.join(program);
@@ -71,20 +75,35 @@ impl Packed {
     }
 }
 
-/// Whether a program is there that this user or root owns: nobody else's is started.
+/// Makes the folder of the programs. Nobody but this user and root may write to it, lest another's program is started.
+fn private(place: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o755).create(place)?;
+    let seen = place.symlink_metadata()?;
+    if is_own(&seen) && seen.mode() & 0o022 == 0 {
+        return Ok(());
+    }
+    Err(io::Error::other("another user may write to it"))
+}
+
+/// Whether it is this user's or root's.
+fn is_own(seen: &Metadata) -> bool {
+    [rustix::process::geteuid().as_raw(), 0].contains(&seen.uid())
+}
+
+/// Whether a program is there that this user or root owns.
 fn is_ours(program: &Path) -> bool {
-    let own = rustix::process::geteuid().as_raw();
-    program.symlink_metadata().is_ok_and(|seen| seen.is_file() && [own, 0].contains(&seen.uid()))
+    program.symlink_metadata().is_ok_and(|seen| seen.is_file() && is_own(&seen))
 }
 
 /// Unpacks a program to its place, whole or not at all.
 fn write(packed: &[u8], path: &Path) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("/"));
-    fs::create_dir_all(folder)?;
     let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
     io::copy(&mut XzReader::new(packed, true), &mut file)?;
     file.as_file().set_permissions(Permissions::from_mode(0o755))?;
-    file.persist(path).map(drop).map_err(|error| error.error)
+    file.as_file().sync_all()?;
+    // Closed first: a program that is open for writing cannot be started.
+    file.into_temp_path().persist(path).map_err(|error| error.error)
 }
 
 fn damaged(why: impl ToString) -> Error {
@@ -94,6 +113,7 @@ fn damaged(why: impl ToString) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::process::Command;
 
     /// This test's own program with two scripts inside, as scripts/dist.sh does it; `None` without the programs for it.

@@ -343,8 +343,8 @@ pub struct MetricFindings {
 /// A metric on one arm.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ArmEstimate {
-    /// Case id; empty where the figure is one over all cases.
-    pub case: String,
+    /// Case id; `None` where the figure is one over all cases.
+    pub case: Option<String>,
     /// Metric id.
     pub metric: String,
     /// Arm id.

@@ -53,7 +53,7 @@ impl<'p> Live<'p> {
             return;
         }
         *shown = Some(Instant::now());
-        let lines = table(&so_far(plan, trials), plan.study_block(planned) + 1, WIDTH);
+        let lines = table(&so_far(plan, trials), plan.study_block(planned), WIDTH);
         if self.progress.is_bar() {
             self.progress.put_below(&output::shown(&lines, false));
         } else {

@@ -173,11 +173,13 @@ fn what_is_wrong_with_the_command_line_is_found_before_anything_is_started() {
         (&["--json-path", "jobs["], "not a JSON path"),
         (&["--export", "report.pdf"], ".html, .json, .md or .txt"),
         (&["--env", "TARE_TEST_UNSET"], "is not"),
+        (&["--env", "WORD=swordfish"], "give the name alone"),
+        (&["--export", "/nowhere/report.html"], "there is no folder /nowhere"),
     ] {
         let output = run(&[&["exec"], line, &["--", "true"]].concat());
         expect_code(&output, 2);
         let said = stderr(&output);
-        assert!(said.contains(says) && !said.contains("trying"), "{line:?}: {said}");
+        assert!(said.contains(says) && !said.contains("trying") && !said.contains("swordfish"), "{line:?}: {said}");
     }
 }
 

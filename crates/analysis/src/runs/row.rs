@@ -81,7 +81,7 @@ impl Row<'_> {
         let (x, y) = &self.figures;
         let (planned, found) = (x.runs + y.runs, x.values.len() + y.values.len());
         let mut comparison = Comparison {
-            case: self.case.map_or_else(String::new, |case| case.id.clone()),
+            case: self.case.map(|case| case.id.clone()),
             metric: self.spec.id.clone(),
             arm: after.label.to_owned(),
             baseline: before.label.to_owned(),

@@ -7,8 +7,8 @@ use super::Estimate;
 /// An arm against the baseline, paired within blocks, or runs against runs. It holds all that its verdict follows from, and its verdict.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
-    /// Case id; empty where the figure is one over all cases.
-    pub case: String,
+    /// Case id; `None` where the figure is one over all cases.
+    pub case: Option<String>,
     /// Metric id.
     pub metric: String,
     /// Arm id.

@@ -23,10 +23,14 @@ use crate::commands::run::{self, How};
 use crate::exit::{Exit, Failure};
 use crate::{output, place};
 
+/// Columns of a report in a text file.
+const FILE_WIDTH: usize = 100;
+
 /// Tries the command on every arm, writes the study and runs it.
 pub fn command(arguments: &ExecArguments) -> Result<Exit, Failure> {
     let arms = arms(&arguments.on)?;
     let exports = exports(arguments)?;
+    names_alone(&arguments.env)?;
     // All that is wrong with the command line is found before anything is started.
     let soonest = Took { command_s: 0.0, around_s: 0.0 };
     let name = loaded(&arms, &Size::of(soonest, arms.len(), arguments)?, arguments)?.study.name;
@@ -64,15 +68,30 @@ fn arms(on: &[String]) -> Result<Vec<NamedArm>, Failure> {
     let plainest = registry::PLAINEST.map(str::to_owned);
     let on = if on.is_empty() { &plainest } else { on };
     let arms: Vec<NamedArm> = on.iter().map(|word| arm(word.trim())).collect::<Result<_, _>>()?;
-    let twice = arms.iter().enumerate().find(|(at, arm)| arms.iter().take(*at).any(|other| other.id == arm.id));
+    let same = |a: &NamedArm, b: &NamedArm| a.platform == b.platform && a.options == b.options;
+    let twice = arms.iter().enumerate().find(|(at, arm)| arms.iter().take(*at).any(|other| same(other, arm)));
     match twice {
         Some((_, arm)) => Err(Failure::new(format!("--on names `{}` twice", arm.label), Exit::Usage)),
         None if arms.len() < 2 => {
             let message = format!("--on names `{}` alone: name what it is compared with, too", on.join(","));
             Err(Failure::new(message, Exit::Usage))
         }
-        None => Ok(arms),
+        None => Ok(distinct(arms)),
     }
+}
+
+/// The arms with ids of their own: long names are cut, and may then be alike.
+fn distinct(mut arms: Vec<NamedArm>) -> Vec<NamedArm> {
+    for at in 1..arms.len() {
+        let (before, rest) = arms.split_at_mut(at);
+        let Some(arm) = rest.first_mut() else { break };
+        let taken = |id: &str| before.iter().any(|other| other.id == id);
+        let numbered = (2..).map(|n| format!("{}-{n}", arm.id));
+        if let Some(id) = std::iter::once(arm.id.clone()).chain(numbered).find(|id| !taken(id)) {
+            arm.id = id;
+        }
+    }
+    arms
 }
 
 fn arm(word: &str) -> Result<NamedArm, Failure> {
@@ -114,7 +133,7 @@ fn trial_run(arms: &[NamedArm], arguments: &ExecArguments, how: &How<'_>) -> Res
     let trial = Trial::default();
     let loaded = loaded(arms, &Size::trial(), arguments)?;
     let end = run::perform(loaded, &How { out: &folder.path().join("run"), ..*how }, &trial)?;
-    if end.interrupted.is_some() {
+    if end.interrupted.is_some() && !end.hopeless {
         output::note("stopped: everything was taken down; nothing had been measured yet");
         return Ok(None);
     }
@@ -178,6 +197,18 @@ fn did_not_work(arms: &[NamedArm], record: &TrialRecord, reason: &str) -> Failur
     )
 }
 
+/// Refuses `--env NAME=VALUE` without repeating what may be a secret.
+fn names_alone(env: &[String]) -> Result<(), Failure> {
+    match env.iter().find_map(|given| given.split_once('=')) {
+        Some((name, _)) => {
+            let message =
+                format!("--env {name}=...: give the name alone; tare takes the value from its own environment");
+            Err(Failure::new(message, Exit::Usage))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Files of the report with their forms, by the ends of their names.
 fn exports(arguments: &ExecArguments) -> Result<Vec<(&Path, Format)>, Failure> {
     let form = |file: &'_ Path| match file.extension().and_then(|end| end.to_str()) {
@@ -195,6 +226,13 @@ fn exports(arguments: &ExecArguments) -> Result<Vec<(&Path, Format)>, Failure> {
         });
         Ok((file, form?))
     };
+    for file in arguments.export.iter().chain(&arguments.save) {
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+        if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+            let message = format!("{} cannot be written: there is no folder {}", file.display(), folder.display());
+            return Err(Failure::new(message, Exit::Usage));
+        }
+    }
     if let Some(file) = arguments.save.as_ref().filter(|file| file.exists()) {
         return Err(Failure::new(
             format!("--save: {} is there already; name another file", file.display()),
@@ -206,7 +244,12 @@ fn exports(arguments: &ExecArguments) -> Result<Vec<(&Path, Format)>, Failure> {
 
 fn export(findings: &Findings, exports: &[(&Path, Format)]) -> Result<(), Failure> {
     for (file, format) in exports {
-        std::fs::write(file, report::rendered(findings, *format)?)
+        // A file has no colours, whatever the terminal has.
+        let text = match format {
+            Format::Text => tare_report::terminal(findings, FILE_WIDTH, false),
+            other => report::rendered(findings, *other)?,
+        };
+        std::fs::write(file, text)
             .map_err(|error| Failure::new(format!("--export {}: {error}", file.display()), Exit::Failure))?;
         output::print(&format!("wrote {}", file.display()))?;
     }
@@ -219,4 +262,20 @@ fn save(file: &Path, text: &str) -> Result<(), Failure> {
     written
         .and_then(|mut open| open.write_all(text.as_bytes()))
         .map_err(|error| Failure::new(format!("--save {}: {error}", file.display()), Exit::Failure))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_of_images_have_short_ids_of_their_own() {
+        let image = |version: &str| format!("docker:registry.example/some-organisation/some-service:{version}");
+        let arms = arms(&["native".to_owned(), image("1.2.3"), image("1.2.4")]).unwrap();
+        let ids: Vec<&str> = arms.iter().map(|arm| arm.id.as_str()).collect();
+        assert_eq!(ids, ["native", "docker-registry-example-some-org", "docker-registry-example-some-org-2"]);
+        assert_eq!(arms[2].label, image("1.2.4"));
+        let twice = super::arms(&[image("1"), image("1")]).unwrap_err();
+        assert!(twice.message.contains("twice"), "{}", twice.message);
+    }
 }

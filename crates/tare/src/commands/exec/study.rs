@@ -190,7 +190,7 @@ fn parameters(size: &Size, asked: &ExecArguments) -> String {
     if let Some(directory) = &asked.directory {
         let _ = writeln!(text, "directory = {}", quoted(directory));
     }
-    for name in &asked.env {
+    for name in asked.env.iter().collect::<std::collections::BTreeSet<_>>() {
         let _ = writeln!(text, "env.{} = {{ from-env = {} }}", quoted(name), quoted(name));
     }
     let way = asked.metric.as_ref().map(|regex| ("regex", regex, literal(regex)));
@@ -230,11 +230,16 @@ fn name(asked: &ExecArguments) -> String {
     format!("exec-{}", slug(program)).trim_end_matches('-').chars().take(30).collect()
 }
 
+/// Most characters of an id that is made of a name: a study allows 40, and a number may follow.
+const ID_MAX: usize = 32;
+
 /// Lower case letters, digits and `-`, as ids are.
 pub fn slug(text: &str) -> String {
     let lower = text.to_lowercase();
     let words = lower.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-    words.collect::<Vec<_>>().join("-")
+    let mut id = words.collect::<Vec<_>>().join("-");
+    id.truncate(ID_MAX);
+    id.trim_end_matches('-').to_owned()
 }
 
 fn quoted(text: &str) -> String {
