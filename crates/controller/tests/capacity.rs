@@ -136,7 +136,7 @@ fn the_same_load_is_offered_to_every_arm_and_another_in_every_block() {
     plan.study.blocks = 2;
     plan.trials = ["a", "b", "a"]
         .into_iter()
-        .zip([0, 0, 1])
+        .zip([1, 1, 2])
         .zip(0..)
         .map(|((arm, block), index)| PlannedTrial { index, block, case: "idle".into(), arm: arm.into() })
         .collect();
@@ -422,7 +422,7 @@ fn share_plan(from: f64) -> Plan {
     let load = LoadShare { kind: KIND, case: "idle".into(), share: 0.5, most: 30.0 };
     share.load = CaseLoad::ShareOf { share: load, guests: Guests::ONE };
     plan.study.cases.push(share);
-    let trials = [("idle", "b", 0), ("idle", "a", 0), ("share", "a", 0), ("share", "b", 0)];
+    let trials = [("idle", "b", 1), ("idle", "a", 1), ("share", "a", 1), ("share", "b", 1)];
     let trial = |(index, (case, arm, block)): (u32, (&str, &str, u32))| PlannedTrial {
         index,
         block,
