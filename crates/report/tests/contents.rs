@@ -22,9 +22,9 @@ fn at<'a>(value: &'a Value, path: &str) -> Vec<&'a Value> {
     })
 }
 
-/// The rows of the table that says what is where: CSV, findings, results.
+/// The rows of the table that says what is where: tables, findings, results.
 fn table() -> Vec<[&'static str; 3]> {
-    let rows = METHOD.split("| what | CSV |").nth(1).expect("the table").lines().skip(2);
+    let rows = METHOD.split("| what | table |").nth(1).expect("the table").lines().skip(2);
     rows.take_while(|line| line.starts_with('|'))
         .map(|line| {
             let cells: Vec<&str> = line.split('|').collect();

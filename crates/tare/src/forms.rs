@@ -31,7 +31,7 @@ impl Terminal {
 
 /// Columns of the terminal.
 pub fn width() -> usize {
-    rustix::termios::tcgetwinsize(std::io::stdout()).map_or(100, |size| usize::from(size.ws_col)).clamp(60, 160)
+    rustix::termios::tcgetwinsize(std::io::stdout()).map_or(80, |size| usize::from(size.ws_col)).clamp(60, 160)
 }
 
 /// Columns in which paragraphs are broken into lines: only a terminal's, so that programs find each of them whole.

@@ -167,7 +167,7 @@ fn what_is_wrong_with_the_command_line_is_found_before_anything_is_started() {
         (&["--on", "native"], "what it is compared with"),
         (&["--on", "native,native"], "twice"),
         (&["--on", "native:x,container"], "takes nothing behind a colon"),
-        (&["--memory", "256mb"], "write a number and its unit"),
+        (&["--memory", "256mb"], "did you mean \"256MiB\""),
         (&["--until", "0%"], "percentage"),
         (&["--metric", "no group"], "put the figure in parentheses"),
         (&["--json-path", "jobs["], "not a JSON path"),

@@ -52,7 +52,7 @@ fn a_study_of_native_and_container_ends_with_a_verdict_and_a_report() {
     assert!(stdout(&compared).contains("response time"), "{}", stdout(&compared));
     let form =
         |format: &str| stdout(&run(&["compare", moved.to_str().unwrap(), moved.to_str().unwrap(), "--format", format]));
-    assert!(form("markdown").starts_with("# ") && form("html").starts_with("<!DOCTYPE html>"));
+    assert!(form("md").starts_with("# ") && form("html").starts_with("<!DOCTYPE html>"));
     let json: serde_json::Value = serde_json::from_str(&form("json")).unwrap();
     assert!(json["rows"].as_array().is_some_and(|rows| !rows.is_empty()), "{json}");
 }

@@ -22,6 +22,7 @@ mod tests {
     fn minimal(name: &str) -> Value {
         match name {
             "exec" => json!({"command": ["true"]}),
+            "http" => json!({"command": ["true"], "requests": ["/"]}),
             "tile" => json!({"members": [{"name": "shop", "workload": "java"}]}),
             _ => json!({}),
         }

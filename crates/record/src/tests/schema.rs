@@ -91,7 +91,8 @@ fn every_query_that_the_folder_names_runs() {
         rest[..rest.find("'''").into_iter().chain(rest.find(';')).min().unwrap()].to_owned()
     };
     let mut ran = 0;
-    for start in queries {
+    // Those of Parquet are DuckDB's.
+    for start in queries.filter(|start| !whole(start).contains(".parquet")) {
         let sql = format!("SELECT {}", whole(start));
         let mut query = db.prepare(&sql).unwrap_or_else(|e| panic!("{sql}: {e}"));
         assert!(query.query([]).unwrap().next().unwrap().is_some(), "{sql} gives nothing");
