@@ -2,7 +2,7 @@
 
 mod searches;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -28,8 +28,8 @@ pub struct Progress {
     state: RefCell<State>,
     /// The run folder, whose report has all that guests said.
     out: PathBuf,
-    /// Lines below the bar, which say where the run is.
-    below: RefCell<Option<String>>,
+    /// Whether lines below the bar say where the run is.
+    below: Cell<bool>,
 }
 
 #[derive(Default)]
@@ -86,11 +86,9 @@ impl Progress {
     /// Nothing shown yet of the run in the folder `out`.
     pub fn new(out: &Path) -> Self {
         let bar = ProgressBar::new(0);
-        // The template is a constant that its own test parses.
-        let style = ProgressStyle::with_template(TEMPLATE).unwrap_or_else(|_| ProgressStyle::default_bar());
-        bar.set_style(style.progress_chars("=> "));
+        bar.set_style(style(TEMPLATE));
         bar.enable_steady_tick(Duration::from_millis(250));
-        Self { bar, state: RefCell::default(), out: out.to_owned(), below: RefCell::default() }
+        Self { bar, state: RefCell::default(), out: out.to_owned(), below: Cell::new(false) }
     }
 
     /// Whether there is a bar; without one, progress is in lines.
@@ -100,7 +98,10 @@ impl Progress {
 
     /// From now on these lines are below the bar, which leaves to them where the run is.
     pub fn put_below(&self, lines: &str) {
-        *self.below.borrow_mut() = Some(format!("\n{}", lines.trim_end()));
+        if !self.below.replace(true) {
+            self.bar.set_style(style(TEMPLATE_ABOVE));
+        }
+        self.bar.set_prefix(lines.trim_end().to_owned());
     }
 
     /// Takes the bar off the terminal.
@@ -130,15 +131,21 @@ impl Progress {
         let left = state.ends_at.map(|at| at.saturating_duration_since(Instant::now()));
         let left = left.map_or_else(String::new, |left| format!("{} {} left, ", state.about(), minutes(left)));
         let trying = state.trying.as_ref().map_or_else(String::new, |trying| format!(", {}", trying.words));
-        let below = self.below.borrow();
-        let place = if below.is_some() { String::new() } else { format!("{}{trying}: ", state.label) };
+        let place = if self.below.get() { String::new() } else { format!("{}{trying}: ", state.label) };
         let text = format!("{left}{place}{phase}");
-        self.bar.set_message(output::shown(&text, false) + below.as_deref().unwrap_or_default());
+        self.bar.set_message(output::shown(&text, false));
     }
 }
 
 /// What is too long for the line is cut off at its end.
 const TEMPLATE: &str = "[{elapsed_precise}] {bar:20} {pos}/{len} {wide_msg}";
+/// The same with lines below it.
+const TEMPLATE_ABOVE: &str = "[{elapsed_precise}] {bar:20} {pos}/{len} {wide_msg}\n{prefix}";
+
+/// Both templates are constants, which a test parses.
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ")
+}
 
 /// A time as `tare plan` writes it.
 fn minutes(left: Duration) -> String {
@@ -485,8 +492,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_template_of_the_bar_is_one() {
-        assert!(ProgressStyle::with_template(TEMPLATE).is_ok());
+    fn the_templates_of_the_bar_are_some() {
+        assert!([TEMPLATE, TEMPLATE_ABOVE].iter().all(|template| ProgressStyle::with_template(template).is_ok()));
     }
 
     #[test]
