@@ -3,7 +3,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::common::{
-    self, CONTAINER, expect_code, is_root, left_by_runs_into, number, outcomes, ran, stderr, stdout,
+    self, CONTAINER, expect_code, is_root, least_count as count, least_metric as metric, left_by_runs_into, outcomes,
+    ran, stderr, stdout,
 };
 
 const PYTHON: &str = "/usr/bin/python3";
@@ -36,18 +37,6 @@ fn case(name: &str, load: &str, parameters: &str) -> String {
 
 const CLOSED: &str = "closed = { clients = 3 }";
 
-/// The metric of a case that is least among its trials.
-fn metric(out: &Path, case: &str, metric: &str) -> f64 {
-    let of = "FROM metrics JOIN trials USING (trial)";
-    number(out, &format!("SELECT min(value) {of} WHERE case_id = '{case}' AND metric = '{metric}'"))
-}
-
-/// The same of a count.
-fn count(out: &Path, case: &str, name: &str) -> f64 {
-    let of = "FROM counts JOIN trials USING (trial)";
-    number(out, &format!("SELECT min(value) {of} WHERE case_id = '{case}' AND name = '{name}'"))
-}
-
 #[test]
 fn pythons_own_server_is_started_asked_and_verified_on_native_and_container() {
     if !can_serve() {
@@ -63,7 +52,8 @@ fn pythons_own_server_is_started_asked_and_verified_on_native_and_container() {
     );
     let several = case("several", CLOSED, &service).replace("\nload", "\nguests = 2\ndrivers = 2\nload");
     let open = "open = { rate = \"60/s\", connections = 4 }";
-    let cases = case("closed", CLOSED, &service) + &case("open", open, &format!("{service}, connections = \"new\"")) + &several;
+    let cases =
+        case("closed", CLOSED, &service) + &case("open", open, &format!("{service}, connections = \"new\"")) + &several;
     let (out, output) = ran(folder.path(), &study(CONTAINER, &cases));
     expect_code(&output, 0);
     assert_eq!(outcomes(&out), vec!["completed"; 6], "{}", stdout(&output));
@@ -75,7 +65,8 @@ fn pythons_own_server_is_started_asked_and_verified_on_native_and_container() {
     let rate = metric(&out, "open", "operations_per_s");
     assert!((30.0..90.0).contains(&rate), "{rate} a second");
     let markdown = std::fs::read_to_string(out.join("report.md")).unwrap();
-    for words in ["service started as", "service ready after", "service runs as", "nobody", "service: resident at most"] {
+    for words in ["service started as", "service ready after", "service runs as", "nobody", "service: resident at most"]
+    {
         assert!(markdown.contains(words), "no {words} in {markdown}");
     }
     assert_eq!(left_by_runs_into(&out), Vec::<String>::new());
@@ -135,5 +126,8 @@ fn a_service_that_does_not_come_to_answer_is_reported_with_what_it_said() {
     let silent = "command = [\"/bin/sleep\", \"100\"], requests = [\"/\"], ready-within = \"300ms\"";
     fails(silent, &["it was not ready within 300ms", "ready-within"]);
     fails("command = [\"/no/such/service\"], requests = [\"/\"]", &["/no/such/service", "name a program"]);
-    fails("requests = [\"items\"], command = [\"/bin/true\"]", &["requests", "`items` is no path", "begin it with a /"]);
+    fails(
+        "requests = [\"items\"], command = [\"/bin/true\"]",
+        &["requests", "`items` is no path", "begin it with a /"],
+    );
 }

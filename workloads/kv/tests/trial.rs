@@ -3,7 +3,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::common::{
-    self, CONTAINER, expect_code, is_root, left_by_runs_into, number, outcomes, ran, stderr, stdout,
+    self, CONTAINER, expect_code, is_root, least_count as count, least_metric as metric, left_by_runs_into, outcomes,
+    ran, stderr, stdout,
 };
 
 /// Whether this host has a server's program; tells where it has not.
@@ -29,18 +30,6 @@ fn case(name: &str, load: &str, parameters: &str) -> String {
 }
 
 const CLOSED: &str = "closed = { clients = 3 }";
-
-/// A metric of a case, least of its trials.
-fn metric(out: &Path, case: &str, metric: &str) -> f64 {
-    let of = "FROM metrics JOIN trials USING (trial)";
-    number(out, &format!("SELECT min(value) {of} WHERE case_id = '{case}' AND metric = '{metric}'"))
-}
-
-/// A count of a case, least of its trials.
-fn count(out: &Path, case: &str, name: &str) -> f64 {
-    let of = "FROM counts JOIN trials USING (trial)";
-    number(out, &format!("SELECT min(value) {of} WHERE case_id = '{case}' AND name = '{name}'"))
-}
 
 #[test]
 fn redis_and_memcached_are_filled_driven_and_verified_on_native_and_container() {
@@ -72,7 +61,8 @@ fn redis_and_memcached_are_filled_driven_and_verified_on_native_and_container() 
     assert!(count(&out, "rate", "sent more than 1 ms late") >= 0.0);
     assert!(stdout(&output).contains("requests"), "{}", stdout(&output));
     let markdown = std::fs::read_to_string(out.join("report.md")).unwrap();
-    for words in ["server version", "server maxmemory-policy", "noeviction", "server maxbytes", "keys set and read in"] {
+    for words in ["server version", "server maxmemory-policy", "noeviction", "server maxbytes", "keys set and read in"]
+    {
         assert!(markdown.contains(words), "no {words} in {markdown}");
     }
     assert_eq!(left_by_runs_into(&out), Vec::<String>::new());

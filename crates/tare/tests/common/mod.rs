@@ -247,3 +247,17 @@ pub fn query<T: rusqlite::types::FromSql>(folder: &Path, sql: &str) -> Vec<T> {
 pub fn number(folder: &Path, sql: &str) -> f64 {
     query(folder, sql).pop().unwrap_or_else(|| panic!("no row: {sql}"))
 }
+
+/// The metric of a case that is least among its trials.
+#[track_caller]
+pub fn least_metric(folder: &Path, case: &str, metric: &str) -> f64 {
+    let of = "FROM metrics JOIN trials USING (trial)";
+    number(folder, &format!("SELECT min(value) {of} WHERE case_id = '{case}' AND metric = '{metric}'"))
+}
+
+/// The count of a case that is least among its trials.
+#[track_caller]
+pub fn least_count(folder: &Path, case: &str, name: &str) -> f64 {
+    let of = "FROM counts JOIN trials USING (trial)";
+    number(folder, &format!("SELECT min(value) {of} WHERE case_id = '{case}' AND name = '{name}'"))
+}
