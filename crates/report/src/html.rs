@@ -35,6 +35,7 @@ pub(crate) fn render(template: &str, values: Value) -> Result<String, ReportErro
         ("case.html", include_str!("../templates/case.html")),
         ("more.html", include_str!("../templates/more.html")),
         ("instances.html", include_str!("../templates/instances.html")),
+        ("frame.html", include_str!("../templates/frame.html")),
         ("comparison.html", include_str!("../templates/comparison.html")),
         ("page.html", include_str!("../templates/page.html")),
     ] {
