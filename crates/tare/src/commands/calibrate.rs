@@ -22,16 +22,8 @@ pub fn command(arguments: &CalibrateArguments) -> Result<Exit, Failure> {
     let loaded = studies::changed(loaded, &asked)?;
     let out = arguments.out.clone().unwrap_or_else(|| place::default_folder(study.name));
     let format = arguments.shown.format;
-    let how = How {
-        out: &out,
-        resume: false,
-        redact: true,
-        alongside: arguments.alongside,
-        asked: &asked,
-        cancel: &run::stoppable()?,
-        live: false,
-        format,
-    };
+    let cancel = run::stoppable()?;
+    let how = How { alongside: arguments.alongside, format, ..How::new(&out, &asked, &cancel) };
     let exit = run::execute(loaded, &how)?;
     if exit != Exit::Interrupted {
         let folder = RunFolder::open(&out).map_err(|error| Failure::new(error, Exit::Failure))?;

@@ -37,16 +37,8 @@ pub fn command(arguments: &ExecArguments) -> Result<Exit, Failure> {
     let out = arguments.out.clone().unwrap_or_else(|| place::default_folder(&name));
     let asked = StudyArguments::of(&name);
     run::can_be_made(&out)?;
-    let how = How {
-        out: &out,
-        resume: false,
-        redact: true,
-        alongside: arguments.alongside,
-        asked: &asked,
-        cancel: &run::stoppable()?,
-        live: true,
-        format: Format::Text,
-    };
+    let cancel = run::stoppable()?;
+    let how = How { alongside: arguments.alongside, live: true, ..How::new(&out, &asked, &cancel) };
     let Some(took) = trial_run(&arms, arguments, &how)? else { return Ok(Exit::Interrupted) };
     let loaded = loaded(&arms, &Size::of(took, arms.len(), arguments)?, arguments)?;
     if let Some(file) = &arguments.save {
@@ -132,7 +124,7 @@ fn trial_run(arms: &[NamedArm], arguments: &ExecArguments, how: &How<'_>) -> Res
     let folder = tempfile::Builder::new().prefix("tare-exec-").tempdir().map_err(failed)?;
     let trial = Trial::default();
     let loaded = loaded(arms, &Size::trial(), arguments)?;
-    let end = run::perform(loaded, &How { out: &folder.path().join("run"), ..*how }, &trial)?;
+    let end = run::perform(loaded, &How { out: &folder.path().join("run"), glance: false, ..*how }, &trial)?;
     if end.interrupted.is_some() && !end.hopeless {
         output::note("stopped: everything was taken down; nothing had been measured yet");
         return Ok(None);

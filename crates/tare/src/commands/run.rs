@@ -20,16 +20,9 @@ use crate::{forms, output, place, said, studies};
 pub fn command(arguments: &RunArguments) -> Result<Exit, Failure> {
     let loaded = studies::load(&arguments.study)?;
     let out = arguments.out.clone().unwrap_or_else(|| place::default_folder(&loaded.study.name));
-    let how = How {
-        out: &out,
-        resume: arguments.resume,
-        redact: !arguments.no_redact,
-        alongside: arguments.alongside,
-        asked: &arguments.study,
-        cancel: &stoppable()?,
-        live: false,
-        format: Format::Text,
-    };
+    let cancel = stoppable()?;
+    let (resume, redact, alongside) = (arguments.resume, !arguments.no_redact, arguments.alongside);
+    let how = How { resume, redact, alongside, ..How::new(&out, &arguments.study, &cancel) };
     execute(loaded, &how)
 }
 
@@ -52,9 +45,17 @@ pub struct How<'a> {
     pub live: bool,
     /// How the caller prints: the report of the trials goes to standard output as text alone, so that another form is one document.
     pub format: Format,
+    /// Whether it is looked at how busy others keep this host.
+    pub glance: bool,
 }
 
-impl How<'_> {
+impl<'a> How<'a> {
+    /// A run from the beginning that is alone on this host, redacted, and ends with the text of its report.
+    pub fn new(out: &'a Path, asked: &'a StudyArguments, cancel: &'a Cancel) -> Self {
+        let (resume, redact, alongside, live, glance) = (false, true, false, false, true);
+        Self { out, resume, redact, alongside, asked, cancel, live, format: Format::Text, glance }
+    }
+
     /// How a user goes on with the run when it was stopped.
     fn resume_by(&self) -> String {
         let out = self.out.display();
@@ -103,7 +104,7 @@ pub fn perform(mut loaded: LoadedStudy, how: &How<'_>, observer: &dyn Observer) 
     let redactor = tare_controller::redactor(&loaded.study, how.redact);
     let source = tare_study::redacted(&loaded.source, &redactor);
     output::keep_out(tare_controller::redactor(&loaded.study, false));
-    let glance = Glance::begin();
+    let glance = how.glance.then(Glance::begin);
     let alone = tare_study::alone(&loaded.study).map(str::to_owned);
     for note in [runs(&loaded.study), alone, tare_lab::ends_with_session()].iter().flatten() {
         observer.note(note);
@@ -113,7 +114,7 @@ pub fn perform(mut loaded: LoadedStudy, how: &How<'_>, observer: &dyn Observer) 
     // Only here the arms are known that are left out, and what their reasons must not hold.
     let shown = redactor.plan(&plan);
     (plan.deviations, plan.left_out) = (shown.deviations, shown.left_out);
-    if let Some(note) = glance.note() {
+    if let Some(note) = glance.and_then(Glance::note) {
         observer.note(&note);
     }
     let options = RunOptions {
