@@ -14,7 +14,7 @@ use crate::marked::role;
 use crate::{missing, student};
 
 /// The metrics that do not depend on what the guest is asked to do.
-const GUESTS: [&str; 5] =
+pub(crate) const GUESTS: [&str; 5] =
     [common::START_TIME, common::START_FIRMWARE, common::START_KERNEL, common::START_AGENT, common::IDLE_MEMORY];
 
 /// The trials of a run that count, and how many blocks they were to be.

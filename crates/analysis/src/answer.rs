@@ -1,6 +1,6 @@
 //! What a run says, finding by finding.
 
-use tare_model::findings::{Answer, CaseFindings, Comparison, Estimate, MetricFindings, Verdict, verdict_id};
+use tare_model::findings::{Answer, CaseFindings, Comparison, MetricFindings, Verdict, verdict_id};
 use tare_model::metric::{MetricSpec, common};
 use tare_model::study::Arm;
 
@@ -61,7 +61,7 @@ fn of_case(ground: &Ground<'_>, found: &CaseFindings, arm: &Arm, primary: Option
         case: Some(case.to_owned()),
         arm: arm.id.clone(),
         metric,
-        ratio: Estimate { value: 1.0, ..Estimate::default() },
+        ratio: None,
         verdict: Verdict::CannotSay,
         sentence: format!("{}: cannot say: no trial of this case was run", arm.label),
     }
@@ -80,5 +80,5 @@ const fn rank(answer: &Answer) -> u8 {
 
 /// Only effects have a size worth an order.
 fn size(answer: &Answer) -> f64 {
-    if rank(answer) == 0 { answer.ratio.value.ln().abs() } else { 0.0 }
+    answer.ratio.as_ref().filter(|_| rank(answer) == 0).map_or(0.0, |ratio| ratio.value.ln().abs())
 }

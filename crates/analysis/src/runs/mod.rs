@@ -8,6 +8,7 @@ use tare_model::findings::{
 };
 use tare_model::metric::MetricSpec;
 
+use crate::across::GUESTS;
 use crate::comparison::{ONE_RUN, Subject, settle_primary};
 use crate::marked::is_apart;
 
@@ -98,19 +99,20 @@ pub fn compare(before: &Side<'_>, after: &Side<'_>) -> Result<RunComparison, Com
         return Err(CompareError::NothingInCommon { before, after });
     }
     let family = rows.iter().filter(|row| row.answers()).count() as u32;
-    let mut settled: Vec<(RunComparisonRow, MetricSpec, bool)> = rows
+    // With what sentences call the second side where the row answers.
+    let mut settled: Vec<(RunComparisonRow, MetricSpec, Option<String>)> = rows
         .into_iter()
         .map(|row| {
             let answers = row.answers();
-            let (row, spec) = row.settled(before, after, if answers { family } else { 1 });
-            (row, spec, answers)
+            let (row, spec, now) = row.settled(before, after, if answers { family } else { 1 });
+            (row, spec, answers.then_some(now))
         })
         .collect();
     let baseline = words(before, "first");
-    let asked = settled.iter_mut().filter(|(.., answers)| *answers);
-    let mut asked: Vec<_> = asked.map(|(row, spec, _)| (row::now(row), row, spec)).collect();
-    let subjects =
-        asked.iter_mut().map(|(arm, row, spec)| (&mut row.comparison, Subject { spec, arm, baseline: &baseline }));
+    let subjects = settled.iter_mut().filter_map(|(row, spec, now)| {
+        let arm = now.as_deref()?;
+        Some((&mut row.comparison, Subject { spec, arm, baseline: &baseline }))
+    });
     settle_primary(subjects.collect());
     let rows: Vec<RunComparisonRow> = settled.into_iter().map(|(row, ..)| row).collect();
     let few = [before, after].iter().any(|side| side.runs.len() == 1);
@@ -142,7 +144,7 @@ fn rows<'a>(before: &Side<'a>, after: &Side<'a>) -> Vec<Row<'a>> {
     let alike = before.runs.iter().chain(after.runs).all(|run| ids(run) == ids(first));
     for case in alike.then_some(None).into_iter().chain(first.cases.iter().map(Some)) {
         for spec in specs(before, case.map(|case| case.id.as_str())) {
-            if case.is_some() && alike && row::is_of_the_guest(&spec.id) && !spec.primary {
+            if case.is_some() && alike && GUESTS.contains(&spec.id.as_str()) && !spec.primary {
                 continue;
             }
             for arm in &first.plan.study.arms {

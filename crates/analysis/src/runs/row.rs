@@ -45,19 +45,24 @@ impl Row<'_> {
         self.spec.primary || self.case.is_none() && common::OF_THE_GUEST.contains(&self.spec.id.as_str())
     }
 
-    /// The row with its comparison as a lead, and its metric. `comparisons` share the error probability.
+    /// The row with its comparison as a lead, its metric, and what a sentence calls the second side: `container now`, of an effect
+    /// `container over native now`. `comparisons` share the error probability.
     pub(super) fn settled(
         self,
         before: &Side<'_>,
         after: &Side<'_>,
         comparisons: u32,
-    ) -> (RunComparisonRow, MetricSpec) {
+    ) -> (RunComparisonRow, MetricSpec, String) {
         let [x, y] = [&self.figures.0, &self.figures.1].map(|own| estimate::of_values(&own.values).unwrap_or_default());
         let (label, unit) = match self.compared {
             Compared::Value => (self.spec.label.clone(), self.spec.unit.clone()),
             Compared::Effect => (format!("{} (over {})", self.spec.label, self.baseline), Unit::Count),
         };
         let case = self.case.map(|case| case.id.as_str());
+        let now = match self.compared {
+            Compared::Value => format!("{} now", self.arm_label),
+            Compared::Effect => format!("{} over {} now", self.arm_label, self.baseline),
+        };
         let mut row = RunComparisonRow {
             id: verdict_id(case, self.arm, &self.spec.id),
             case: case.map(str::to_owned),
@@ -73,8 +78,8 @@ impl Row<'_> {
             after: y,
             comparison: Comparison::default(),
         };
-        row.comparison = self.comparison(&now(&row), (before, after), comparisons);
-        (row, self.spec)
+        row.comparison = self.comparison(&now, (before, after), comparisons);
+        (row, self.spec, now)
     }
 
     fn comparison(&self, now: &str, (before, after): (&Side<'_>, &Side<'_>), comparisons: u32) -> Comparison {
@@ -141,20 +146,6 @@ impl Row<'_> {
         }
         Ok(estimate::from_logs(located, procedure, n, "logarithms of the runs' values"))
     }
-}
-
-/// What a sentence about a row calls the second side: `container now`, of an effect `container over native now`.
-pub(super) fn now(row: &RunComparisonRow) -> String {
-    let over = row.label.rsplit_once(" (over ").map_or("", |(_, baseline)| baseline.trim_end_matches(')'));
-    match row.compared {
-        Compared::Value => format!("{} now", row.arm_label),
-        Compared::Effect => format!("{} over {over} now", row.arm_label),
-    }
-}
-
-/// Whether a metric is of the guest and not of its work.
-pub(super) fn is_of_the_guest(metric: &str) -> bool {
-    common::OF_THE_GUEST.contains(&metric) || common::START_PARTS.contains(&metric)
 }
 
 /// Why no verdict may rest on a run's own comparison, other than that it has too few blocks for one: here the run counts as a whole.

@@ -15,8 +15,8 @@ pub struct Answer {
     pub arm: String,
     /// Metric id; empty where no trial of the case says which is its primary one.
     pub metric: String,
-    /// The arm's value over the baseline's. With `n` = 0 there is none, and nobody may show it.
-    pub ratio: Estimate,
+    /// The arm's value over the baseline's, where there is one.
+    pub ratio: Option<Estimate>,
     /// The verdict.
     pub verdict: Verdict,
     /// The verdict in words.
@@ -31,7 +31,7 @@ impl Answer {
             case: case.map(str::to_owned),
             arm: comparison.arm.clone(),
             metric: metric.to_owned(),
-            ratio: comparison.ratio.clone(),
+            ratio: Some(&comparison.ratio).filter(|ratio| ratio.n > 0).cloned(),
             verdict: comparison.verdict,
             sentence: comparison.sentence.clone(),
         }
