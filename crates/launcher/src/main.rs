@@ -1,6 +1,6 @@
 //! The one file of a release. scripts/dist.sh adds tare and its agent to this program as sections that the kernel does not load. It
-//! unpacks them into tare's cache, under a name that tells their contents, and starts tare from there: the first start takes a second, each
-//! later one a millisecond.
+//! unpacks them into tare's cache, under a name that tells their contents, and starts tare from there: the first start takes about a
+//! second, each later one a few milliseconds.
 
 mod packed;
 
