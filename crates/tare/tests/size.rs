@@ -210,9 +210,9 @@ fn a_held_out_case_that_is_not_predicted_ends_a_check_with_5() {
     let dir = written(folder.path(), 2, 0.12);
     let said = run(&["size", &dir, "--check"]);
     expect_code(&said, 5);
+    let text = words(&stdout(&said));
     assert!(
-        stdout(&said).contains("NOT within 5 points")
-            && words(&stdout(&said)).contains("read the checks before you rely on the models"),
+        text.contains("NOT within 5 points") && text.contains("read the checks before you rely on the models"),
         "{}",
         stdout(&said)
     );
