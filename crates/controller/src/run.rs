@@ -314,6 +314,7 @@ fn in_lab(
         run_id: run_id.to_owned(),
         mtu: spec.mtu,
         offloads: spec.offloads,
+        link_rate: spec.link_rate,
         congestion_control: spec.congestion_control.clone(),
         guest_cpus: separate.map_or_else(Vec::new, |cpus| cpus.guests.clone()),
         client_cpus: separate.map_or_else(Vec::new, |cpus| cpus.client.clone()),

@@ -61,6 +61,7 @@ pub(crate) fn study(published: Published, arms: Vec<Arm>, cases: Vec<Case>) -> S
         lab: LabSpec {
             mtu: 0,
             offloads: false,
+            link_rate: None,
             congestion_control: None,
             placement: Placement::Unpinned,
             sample_interval: Span::ZERO,

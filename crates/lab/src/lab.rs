@@ -7,6 +7,7 @@ use rtnetlink::packet_route::link::{InfoData, InfoVeth, LinkMessage};
 use rtnetlink::{LinkBridge, LinkUnspec, LinkVeth};
 
 use tare_model::guest::ParityRow;
+use tare_model::units::BitRate;
 
 use crate::addresses::{CLIENT_HOST, GUEST_LINK, Hosts, PREFIX, SUT_HOST, address, hardware_address};
 use crate::error::{LabError, Result};
@@ -31,10 +32,12 @@ pub struct LabConfig {
     pub mtu: u32,
     /// Whether links may carry segments beyond the MTU (TSO and GSO on), or TSO, GSO and GRO are all off.
     pub offloads: bool,
+    /// Rate to which the client's link is bounded, each way; `None`: not at all.
+    pub link_rate: Option<BitRate>,
     /// TCP congestion control of the lab's namespaces; `None` leaves the host's own.
     pub congestion_control: Option<String>,
     /// CPUs that receive what the client sends, as the interrupts of a network card would (RPS); empty leaves it on the
-    /// CPU of the sender. See [`Lab::steering`] for what was granted.
+    /// CPU of the sender. See [`Lab::parity`] for what was granted.
     pub guest_cpus: Vec<u32>,
     /// The same for what is sent to the client.
     pub client_cpus: Vec<u32>,
@@ -47,6 +50,7 @@ impl LabConfig {
             run_id: run_id.into(),
             mtu: 1500,
             offloads: true,
+            link_rate: None,
             congestion_control: None,
             guest_cpus: Vec::new(),
             client_cpus: Vec::new(),
@@ -88,6 +92,9 @@ impl Lab {
             let client = join(&netlink, &sut, None, &config, (CLIENT_PORT, CLIENT_HOST))?;
             // Where it is refused the lab is made all the same: `steering` reads back what is in force.
             for (netns, link, cpus) in ends(&sut, &client, &config) {
+                if let Some(rate) = config.link_rate {
+                    netns.run(|| bounded(link, rate, config.mtu))??;
+                }
                 if !cpus.is_empty() {
                     let _ = netns.run(|| steer::mount_sysfs_here().and_then(|()| steer::set(link, cpus)));
                 }
@@ -178,6 +185,32 @@ impl Lab {
         })
     }
 
+    /// What the link between the client and the guests was asked to be and is: its rate, and which CPUs receive. No row where
+    /// nothing was asked.
+    pub fn parity(&self) -> Vec<ParityRow> {
+        self.rate().into_iter().chain(self.steering()).collect()
+    }
+
+    /// The rate of the client's link: what was asked and what the kernel has now, of both ends.
+    fn rate(&self) -> Option<ParityRow> {
+        let rate = self.config.link_rate?;
+        let granted = ends(&self.sut, &self.client, &self.config).map(|(netns, link, _)| {
+            netns.run(|| rate_here(link)).and_then(|read| read).map_err(|error| format!("unknown ({error})"))
+        });
+        let equal = granted.iter().all(|granted| *granted == Ok(Some(rate)));
+        let [to_client, to_guests] = granted.map(|granted| match granted {
+            Ok(rate) => shown(rate),
+            Err(why) => why,
+        });
+        Some(ParityRow {
+            resource: "link rate".into(),
+            asked: format!("{rate} each way"),
+            granted: Some(format!("to the guests {to_guests}, to the driver {to_client}")),
+            equal,
+            note: "a token bucket (tbf) at both ends of the driver's link".into(),
+        })
+    }
+
     /// Which CPUs receive what passes between the client and the guests: what was asked and what the kernel has now.
     /// `None` where nothing was asked.
     pub fn steering(&self) -> Option<ParityRow> {
@@ -235,6 +268,8 @@ fn facts_here(place: &str, links: &[&str]) -> Result<Vec<(String, String)>> {
         facts.push((format!("{place} {name} mtu"), format!("{} B", link.mtu)));
         facts.push((format!("{place} {name} offloads"), sockets.1.describe(name)));
         if *name != BRIDGE {
+            let rate = netlink.wait(sockets.0.rate(name)).map_or_else(|e| format!("unknown: {e}"), shown);
+            facts.push((format!("{place} {name} rate"), rate));
             let cpus = match &sysfs {
                 Ok(()) => steer::get(name).map_or_else(|e| format!("unknown: {e}"), |cpus| steer::words(&cpus)),
                 Err(error) => format!("unknown: {error}"),
@@ -243,6 +278,24 @@ fn facts_here(place: &str, links: &[&str]) -> Result<Vec<(String, String)>> {
         }
     }
     Ok(facts)
+}
+
+/// Bounds the rate of what leaves a link of the namespace that this thread is in.
+fn bounded(link: &str, rate: BitRate, mtu: u32) -> Result<()> {
+    let netlink = Netlink::new()?;
+    let links = netlink.open()?;
+    netlink.wait(links.limit(link, rate, mtu))
+}
+
+/// The rate to which what leaves a link of the namespace that this thread is in is bounded.
+fn rate_here(link: &str) -> Result<Option<BitRate>> {
+    let netlink = Netlink::new()?;
+    let links = netlink.open()?;
+    netlink.wait(links.rate(link))
+}
+
+fn shown(rate: Option<BitRate>) -> String {
+    rate.map_or_else(|| "not bounded".to_owned(), |rate| rate.to_string())
 }
 
 /// No spanning tree and no forward delay: a port forwards as soon as its other end is up. No multicast

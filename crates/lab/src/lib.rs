@@ -34,6 +34,7 @@ mod offload;
 mod overlay;
 mod port;
 mod process;
+mod rate;
 mod reader;
 mod reap;
 mod resource;

@@ -12,11 +12,15 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use futures_util::stream::{BoxStream, Stream};
+use rtnetlink::packet_core::{NLM_F_ACK, NLM_F_CREATE, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload};
+use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::link::LinkMessage;
 use rtnetlink::{LinkUnspec, MulticastGroup};
+use tare_model::units::BitRate;
 
 use crate::error::{LabError, Result};
 use crate::links::Link;
+use crate::rate;
 
 /// How long a link may take to come up. It takes well under a millisecond on an idle host.
 const LINK_READY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -88,6 +92,34 @@ impl Links {
             Some(link) => self.delete(link.index).await,
             None => Ok(()),
         }
+    }
+
+    /// Bounds the rate of what leaves the link of that name, whose frames have at most `mtu` bytes.
+    pub(crate) async fn limit(&self, name: &str, rate: BitRate, mtu: u32) -> Result<()> {
+        let tried = format!("bound what leaves link {name} to {rate}");
+        let message = rate::message(self.get(name).await?.index, rate, mtu);
+        let mut request = NetlinkMessage::from(RouteNetlinkMessage::NewQueueDiscipline(message));
+        request.header.flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE;
+        let answers = self.handle.clone().request(request).map_err(|error| refused(&tried, error))?;
+        let all: Vec<_> = in_time(&tried, answers.collect()).await?;
+        match all.into_iter().find_map(|answer| match answer.payload {
+            NetlinkPayload::Error(error) if error.code.is_some() => Some(error.to_io()),
+            _ => None,
+        }) {
+            Some(error) => Err(LabError::feature(&tried, error, rate::MODULE)),
+            None => Ok(()),
+        }
+    }
+
+    /// The rate to which what leaves the link of that name is bounded; `None` where it is not.
+    pub(crate) async fn rate(&self, name: &str) -> Result<Option<BitRate>> {
+        let tried = format!("look at the queue of link {name}");
+        let index = self.get(name).await?.index.cast_signed();
+        let answers = self.handle.qdisc().get().index(index).execute();
+        let all: Vec<_> = in_time(&tried, answers.collect()).await?;
+        let found =
+            all.into_iter().find(|answer| answer.as_ref().map_or(true, |message| message.header.index == index));
+        found.transpose().map(|message| message.as_ref().and_then(rate::read)).map_err(|error| refused(&tried, error))
     }
 
     async fn delete(&self, index: u32) -> Result<()> {

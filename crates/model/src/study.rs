@@ -11,7 +11,7 @@ use crate::load::{LoadKind, LoadModel, Phases};
 use crate::merging::HostMemory;
 use crate::published::Published;
 use crate::turns::TurnSpec;
-use crate::units::Span;
+use crate::units::{BitRate, Span};
 
 /// Newest schema of study files that this tare reads.
 pub const STUDY_SCHEMA: u32 = 1;
@@ -357,6 +357,8 @@ pub struct LabSpec {
     pub mtu: u32,
     /// Whether segmentation and receive offloads of the links are on.
     pub offloads: bool,
+    /// Rate to which the link between driver and guests is bounded, each way; `None`: not at all.
+    pub link_rate: Option<BitRate>,
     /// TCP congestion control at both ends; `None` leaves the host's own, which is recorded.
     pub congestion_control: Option<String>,
     /// Where drivers and guests run.

@@ -60,6 +60,7 @@ pub fn study(blocks: u32) -> Study {
         lab: LabSpec {
             mtu: 1500,
             offloads: true,
+            link_rate: None,
             congestion_control: Some("cubic".to_owned()),
             placement: Placement::SameCpu,
             sample_interval: Span::from_millis(250),

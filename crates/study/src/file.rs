@@ -8,8 +8,8 @@ use tare_model::study::{Placement, STUDY_SCHEMA};
 use tare_model::turns::Waiting;
 
 use crate::language::shape::{
-    Algorithm, CpuList, Host, List, LoadNumber, MAX_CONNECTIONS, MaxCpu, Name, Named, Objectives, Or, Own, Part,
-    PerSecond, Percent, Ratio, Reference, Schedule, Seed, Size, Sweep, Switch, Text, Time, Whole, WholeTime,
+    Algorithm, CpuList, Host, LinkRate, List, LoadNumber, MAX_CONNECTIONS, MaxCpu, Name, Named, Objectives, Or, Own,
+    Part, PerSecond, Percent, Ratio, Reference, Schedule, Seed, Size, Sweep, Switch, Text, Time, Whole, WholeTime,
 };
 use crate::language::table::table;
 use crate::merging_rule::Rule;
@@ -179,6 +179,8 @@ table! {
         optional mtu: Whole<576, 65_535> = "1500",
         /// Whether segmentation and receive offloads of the links are on. Default true.
         optional offloads: Switch = "true",
+        /// Rate to which the link between driver and guests is bounded, each way, 1Mbit/s to 100Gbit/s, as by a network card. Default: not bounded.
+        optional link_rate: LinkRate = r#""1Gbit/s""#,
         /// TCP congestion control at both ends, as in /proc/sys/net/ipv4/tcp_available_congestion_control. Default: the host's own, which is recorded.
         optional congestion_control: Algorithm = r#""cubic""#,
         /// Which CPUs driver and guests get: `separate` (CPUs of their own), `same-cpu`, `unpinned`, or `{ client-cpus = "0", guest-cpus = "1-3" }`. It changes results by a factor: it is recorded and printed. Default `separate`.

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde_json::{Map, Value as Json, json};
-use tare_model::units::{ByteSize, Rate, Span};
+use tare_model::units::{BitRate, ByteSize, Rate, Span};
 
 use crate::catalog::{Catalog, CatalogEntry};
 use crate::check::{COUNTS_AND_SWITCHES, NOT_BESIDE, rules};
@@ -16,6 +16,7 @@ pub fn schema(catalog: &dyn Catalog) -> Json {
     let (platforms, workloads) = (catalog.platforms(), catalog.workloads());
     let mut definitions = Map::new();
     definitions.insert("size".to_owned(), quantity::<ByteSize>(&["64MiB", "1GiB"]));
+    definitions.insert("bit-rate".to_owned(), quantity::<BitRate>(&["1Gbit/s", "10Gbit/s"]));
     definitions.insert("span".to_owned(), quantity::<Span>(&["300ms", "2s", "5m"]));
     definitions.insert("rate".to_owned(), quantity::<Rate>(&["1000/s"]));
     definitions.insert("load".to_owned(), load(true));

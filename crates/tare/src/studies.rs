@@ -32,6 +32,7 @@ pub const SHIPPED: &[ShippedStudy] = &shipped![
     "response-time",
     "response-time-as-published",
     "throughput",
+    "throughput-as-published",
     "order-entry",
     "order-entry-as-published",
     "order-entry-levels",

@@ -89,7 +89,14 @@ fn every_shipped_study_is_listed_and_can_be_planned() {
     for name in ["null", "native", "container", "oci", "rr", "stream", "cpu", "exec", "quickstart"] {
         assert!(listed.contains(name), "{name} is not in\n{listed}");
     }
-    for study in ["quickstart", "platforms", "response-time", "response-time-as-published", "throughput"] {
+    for study in [
+        "quickstart",
+        "platforms",
+        "response-time",
+        "response-time-as-published",
+        "throughput",
+        "throughput-as-published",
+    ] {
         let plan = run(&["plan", study]);
         // 4 where a runtime that an arm asks for is missing on this host: the plan is shown, and which arm that is.
         assert!(matches!(plan.status.code(), Some(0 | 4)), "{study}: {}", stderr(&plan));

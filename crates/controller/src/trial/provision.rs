@@ -154,7 +154,7 @@ impl Trial<'_> {
         let Some(target) = gathered.measured().get(n) else { return };
         let mut rows = target.parity();
         if n == 0 && self.task.platform.reach() == Reach::Lab {
-            rows.extend(self.bench.site.lab.steering());
+            rows.extend(self.bench.site.lab.parity());
         }
         let who = if all > 1 { format!("{}: ", named(n, all, &target.spec().name)) } else { String::new() };
         let unequal: Vec<String> = rows

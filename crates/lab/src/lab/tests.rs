@@ -2,7 +2,7 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::*;
 use crate::is_rootless;
@@ -87,6 +87,49 @@ fn settings_are_those_that_the_kernel_reads_back() {
 
     let lab = Lab::create(config()).unwrap();
     assert!(fact(&lab, "client eth0 offloads").starts_with("tso on, gso on"));
+}
+
+#[test]
+fn the_links_rate_is_kept_both_ways_and_read_back() {
+    if !root() {
+        return;
+    }
+    let rate = BitRate(80_000_000);
+    let lab = Lab::create(LabConfig { link_rate: Some(rate), ..config() }).unwrap();
+    let row = lab.rate().unwrap();
+    assert_eq!((row.equal, row.asked.as_str()), (true, "80Mbit/s each way"), "{row:?}");
+    assert_eq!(fact(&lab, "client eth0 rate"), "80Mbit/s");
+    let port = lab.attach("guest").unwrap();
+    assert!(carries_a_message(&lab, &port));
+    // 4 MB take 400 ms at 10 MB/s; unbounded a few.
+    for (sender, receiver, at) in
+        [(lab.client(), &port.netns, port.address), (&port.netns, lab.client(), lab.client_address())]
+    {
+        let seconds = transfer_s(sender, receiver, at, 4_000_000);
+        assert!(seconds > 0.3, "4 MB in {seconds} s");
+    }
+    // Changed behind its back.
+    lab.sut().run(|| bounded(CLIENT_PORT, BitRate(40_000_000), 1500)).unwrap().unwrap();
+    let row = lab.rate().unwrap();
+    assert_eq!((row.equal, row.granted.as_deref()), (false, Some("to the guests 80Mbit/s, to the driver 40Mbit/s")));
+    assert_eq!(fact(&Lab::create(config()).unwrap(), "sut client0 rate"), "not bounded");
+}
+
+/// Seconds that so many bytes take from one namespace to an address in another.
+fn transfer_s(sender: &NetNs, receiver: &NetNs, at: IpAddr, bytes: usize) -> f64 {
+    let listener = receiver.run(|| TcpListener::bind((at, 0))).unwrap().unwrap();
+    let target = listener.local_addr().unwrap();
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut stream = sender.run(|| TcpStream::connect(target)).unwrap().unwrap();
+            stream.write_all(&vec![0; bytes]).unwrap();
+        });
+        let mut received = Vec::new();
+        listener.accept().unwrap().0.read_to_end(&mut received).unwrap();
+        assert_eq!(received.len(), bytes);
+    });
+    begun.elapsed().as_secs_f64()
 }
 
 #[test]

@@ -116,7 +116,7 @@ fn receive_steering(cpus: &CpuPlacement) -> String {
 }
 
 fn lab_facts(findings: &Findings) -> Vec<(String, String)> {
-    let LabSpec { mtu, offloads, congestion_control, placement, sample_interval } = &findings.plan.study.lab;
+    let LabSpec { mtu, offloads, link_rate, congestion_control, placement, sample_interval } = &findings.plan.study.lab;
     let cpus = &findings.plan.cpus;
     let placement = match placement {
         Placement::Separate => "driver and guests on CPUs of their own".to_owned(),
@@ -131,6 +131,10 @@ fn lab_facts(findings: &Findings) -> Vec<(String, String)> {
     let facts = [
         ("MTU", format!("{mtu} B")),
         ("offloads", if *offloads { "on" } else { "off" }.to_owned()),
+        (
+            "rate of the link asked",
+            link_rate.map_or_else(|| "not bounded".to_owned(), |rate| format!("{rate} each way")),
+        ),
         ("congestion control", congestion_control),
         ("placement asked", placement),
         ("driver's CPUs", words::cpus(&cpus.client)),

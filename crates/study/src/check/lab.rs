@@ -11,6 +11,7 @@ use crate::language::table::Field;
 const DEFAULT: LabSpec = LabSpec {
     mtu: 1500,
     offloads: true,
+    link_rate: None,
     congestion_control: None,
     placement: Placement::Separate,
     sample_interval: Span::from_millis(200),
@@ -22,6 +23,7 @@ pub(super) fn lab(lab: Option<&file::Lab<'_>>) -> LabSpec {
     LabSpec {
         mtu: lab.mtu.or(DEFAULT.mtu),
         offloads: lab.offloads.or(DEFAULT.offloads),
+        link_rate: lab.link_rate.value,
         congestion_control: lab.congestion_control.value.map(str::to_owned),
         placement: placement(&lab.placement).unwrap_or(DEFAULT.placement),
         sample_interval: lab.sample_interval.or(DEFAULT.sample_interval),

@@ -9,7 +9,7 @@ use tare_model::load::Arrivals;
 use tare_model::merging::HugePages;
 use tare_model::study::Placement;
 use tare_model::turns::Waiting;
-use tare_model::units::{ByteSize, Rate, Span};
+use tare_model::units::{BitRate, ByteSize, Rate, Span};
 
 use crate::cpus;
 use crate::language::table::Field;
@@ -124,6 +124,8 @@ shapes! {
     /// A length of time in whole units as the kernel takes it, one at least; unit and longest in milliseconds.
     WholeTime[EACH: u64, MOST: u64] -> Span =
         |at| whole_time(at, Span::from_millis(EACH), Span::from_millis(MOST)), reference("span");
+    /// The rate of a link: 1 Mbit/s to 100 Gbit/s.
+    LinkRate -> BitRate = |at| within(at, at.quantity()?, BitRate(1_000_000)..=BitRate(100_000_000_000)), reference("bit-rate");
     /// A size of memory, from `LEAST` MiB.
     Size[LEAST: u64] -> ByteSize = |at| within(at, at.quantity()?, ByteSize(LEAST << 20)..=MOST_MEMORY), reference("size");
     /// A list of CPUs as the kernel writes it.

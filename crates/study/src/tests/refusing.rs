@@ -74,6 +74,8 @@ const WRONG: &[Wrong] = &[
     ("steady-state = \"2s\"\n", "", "phases.steady-state", "`phases` has no `steady-state`"),
     ("ramp-down = \"100ms\"", "ramp-down = true", "phases.ramp-down", "must be a length of time"),
     ("mtu = 9000", "mtu = 90", "lab.mtu", "from 576 to 65535"),
+    ("link-rate = \"2.5Gbit/s\"", "link-rate = \"1GB/s\"", "lab.link-rate", "bit rate"),
+    ("link-rate = \"2.5Gbit/s\"", "link-rate = \"400Gbit/s\"", "lab.link-rate", "from 1Mbit/s to 100Gbit/s"),
     ("offloads = false", "offloads = 0", "lab.offloads", "`true` or `false`"),
     ("\"cubic\"", "\"Cubic!\"", "lab.congestion-control", "tcp_available_congestion_control"),
     ("{ client-cpus = \"0\", guest-cpus = \"1-3,5\" }", "\"seperate\"", "lab.placement", "did you mean `separate`?"),

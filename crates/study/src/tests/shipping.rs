@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
 use tare_model::study::{Case, CaseLoad, Study};
-use tare_model::units::{ByteSize, Span};
+use tare_model::units::{BitRate, ByteSize, Span};
 
 use super::{ALL_GOOD, GOOD, roomy, study_of};
 use crate::testing::Fake;
@@ -39,13 +39,13 @@ fn every_study_is_named_as_its_file_and_plans() {
         let adds =
             study.cases.iter().any(|case| !matches!(case.load, CaseLoad::Fixed { .. } | CaseLoad::ShareOf { .. }));
         let fewest = match study.name.as_str() {
-            "web-serving-as-published" => 1,
+            "web-serving-as-published" | "throughput-as-published" => 1,
             "order-entry-as-published" => 3,
             _ if adds => 3,
             _ => 5,
         };
         assert!(study.blocks >= fewest, "{}", study.name);
-        assert!(adds || study.arms.iter().any(|arm| arm.replica_of.is_some()), "{}", study.name);
+        assert!(adds || fewest == 1 || study.arms.iter().any(|arm| arm.replica_of.is_some()), "{}", study.name);
         assert!(human(&plan(&study, &roomy(), &Fake).unwrap(), &roomy()).contains(&study.question));
     }
 }
@@ -104,8 +104,12 @@ fn published_studies_have_the_published_figures() {
         assert_eq!(study.cases.iter().map(|case| case.busy_target).collect::<Vec<_>>(), [false, false, true]);
     }
     assert!(shipped("response-time-as-published").cases.iter().all(|case| case.parameters["buffer"] == "128B"));
-    let throughput = shipped("throughput");
+    let rate = |name| shipped(name).lab.link_rate;
+    assert_eq!(rate("response-time-as-published"), Some(BitRate(1_000_000_000)));
+    assert_eq!((rate("throughput-as-published"), rate("throughput")), (Some(BitRate(10_000_000_000)), None));
+    let throughput = shipped("throughput-as-published");
     assert_eq!((throughput.lab.mtu, throughput.lab.offloads), (9000, true));
+    assert!(throughput.cases.iter().all(|case| case.phases.steady_state == Span::from_secs(300)));
     assert!(throughput.cases.iter().all(|case| case.load.largest().connections() == 5 && case.guest.cpus == 4));
 }
 
