@@ -93,7 +93,7 @@ impl Lab {
             // Where it is refused the lab is made all the same: `steering` reads back what is in force.
             for (netns, link, cpus) in ends(&sut, &client, &config) {
                 if let Some(rate) = config.link_rate {
-                    netns.run(|| bounded(link, rate, config.mtu))??;
+                    netns.run(|| bounded(link, rate))??;
                 }
                 if !cpus.is_empty() {
                     let _ = netns.run(|| steer::mount_sysfs_here().and_then(|()| steer::set(link, cpus)));
@@ -281,10 +281,10 @@ fn facts_here(place: &str, links: &[&str]) -> Result<Vec<(String, String)>> {
 }
 
 /// Bounds the rate of what leaves a link of the namespace that this thread is in.
-fn bounded(link: &str, rate: BitRate, mtu: u32) -> Result<()> {
+fn bounded(link: &str, rate: BitRate) -> Result<()> {
     let netlink = Netlink::new()?;
     let links = netlink.open()?;
-    netlink.wait(links.limit(link, rate, mtu))
+    netlink.wait(links.limit(link, rate))
 }
 
 /// The rate to which what leaves a link of the namespace that this thread is in is bounded.

@@ -94,10 +94,10 @@ impl Links {
         }
     }
 
-    /// Bounds the rate of what leaves the link of that name, whose frames have at most `mtu` bytes.
-    pub(crate) async fn limit(&self, name: &str, rate: BitRate, mtu: u32) -> Result<()> {
+    /// Bounds the rate of what leaves the link of that name.
+    pub(crate) async fn limit(&self, name: &str, rate: BitRate) -> Result<()> {
         let tried = format!("bound what leaves link {name} to {rate}");
-        let message = rate::message(self.get(name).await?.index, rate, mtu);
+        let message = rate::message(self.get(name).await?.index, rate);
         let mut request = NetlinkMessage::from(RouteNetlinkMessage::NewQueueDiscipline(message));
         request.header.flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE;
         let answers = self.handle.clone().request(request).map_err(|error| refused(&tried, error))?;

@@ -3,7 +3,7 @@
 //! It stands in for the network card of a published test bed. It bounds bytes a second, as a card does; it does not make a single
 //! short frame slower, which on a link of 1 Gbit/s would take 1 to 2 us.
 //!
-//! Structures and attributes are those of linux/pkt_sched.h: `TCA_TBF_PARMS` holds a `tc_tbf_qopt`, whose rates are in bytes a second.
+//! Structures and attributes are those of linux/pkt_sched.h: `TCA_TBF_*`, and the first holds a `tc_tbf_qopt`, whose rates are in bytes a second.
 
 use rtnetlink::packet_core::{DefaultNla, Nla, NlaBuffer, NlasIterator};
 use rtnetlink::packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcOption};
@@ -14,7 +14,7 @@ pub(crate) const KIND: &str = "tbf";
 /// The kernel's module of it.
 pub(crate) const MODULE: &str = "sch_tbf";
 
-const PARMS: u16 = 1;
+const PARAMETERS: u16 = 1;
 const RATE64: u16 = 4;
 const BURST: u16 = 6;
 /// Bytes of a `tc_tbf_qopt`: two `tc_ratespec` of 12, then limit, buffer and mtu.
@@ -30,17 +30,20 @@ const ETHERNET: u8 = 1;
 const LEAST_BURST: u64 = 70_000;
 /// The longest burst is what the rate gives in this part of a second: 0.1 ms.
 const BURSTS_A_SECOND: u64 = 10_000;
-/// Frames that may wait, as in the queue of a network card (`txqueuelen`, net/ethernet/eth.c).
-const QUEUE_FRAMES: u64 = 1_000;
+/// Fewest bytes that may wait: two uncut segments of each of eight connections, as many as TCP hands over before it waits for the first
+/// to leave (TSQ, net/ipv4/tcp_output.c). With less, segments are lost that a card would have taken.
+const LEAST_QUEUE: u64 = 16 * LEAST_BURST;
+/// Else what may wait is what the rate gives in this part of a second: 1 ms.
+const QUEUES_A_SECOND: u64 = 1_000;
 
-/// The message that puts a bucket of that rate at the root of a link, for frames of at most `mtu` bytes.
-pub(crate) fn message(index: u32, rate: BitRate, mtu: u32) -> TcMessage {
+/// The message that puts a bucket of that rate at the root of a link.
+pub(crate) fn message(index: u32, rate: BitRate) -> TcMessage {
     let bytes = (rate.0 / 8).max(1);
     let whole = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
     let mut qopt = [0; QOPT];
     qopt[LINK_LAYER_AT] = ETHERNET;
     qopt[RATE_AT..RATE_AT + 4].copy_from_slice(&whole(bytes).to_ne_bytes());
-    let limit = whole((QUEUE_FRAMES * u64::from(mtu)).max(4 * LEAST_BURST));
+    let limit = whole(LEAST_QUEUE.max(bytes / QUEUES_A_SECOND));
     qopt[LIMIT_AT..LIMIT_AT + 4].copy_from_slice(&limit.to_ne_bytes());
     let burst = whole(LEAST_BURST.max(bytes / BURSTS_A_SECOND));
     let option = |kind, value: &[u8]| TcOption::Other(DefaultNla::new(kind, value.to_vec()));
@@ -49,7 +52,7 @@ pub(crate) fn message(index: u32, rate: BitRate, mtu: u32) -> TcMessage {
     message.attributes = vec![
         TcAttribute::Kind(KIND.to_owned()),
         TcAttribute::Options(vec![
-            option(PARMS, &qopt),
+            option(PARAMETERS, &qopt),
             option(RATE64, &bytes.to_ne_bytes()),
             option(BURST, &burst.to_ne_bytes()),
         ]),
@@ -73,7 +76,7 @@ pub(crate) fn read(message: &TcMessage) -> Option<BitRate> {
     let options: Vec<_> = NlasIterator::new(&whole).flatten().collect();
     let of = |kind: u16| options.iter().find(|option| option.kind() == kind).map(NlaBuffer::value);
     let long = of(RATE64).and_then(|bytes| bytes.try_into().ok()).map(u64::from_ne_bytes);
-    let short = || of(PARMS)?.get(RATE_AT..RATE_AT + 4)?.try_into().ok().map(u32::from_ne_bytes).map(u64::from);
+    let short = || of(PARAMETERS)?.get(RATE_AT..RATE_AT + 4)?.try_into().ok().map(u32::from_ne_bytes).map(u64::from);
     Some(BitRate(long.or_else(short)?.saturating_mul(8)))
 }
 
@@ -104,14 +107,14 @@ mod tests {
     #[test]
     fn a_message_is_read_as_it_was_written() {
         for rate in [BitRate(1_000_000), BitRate(1_000_000_000), BitRate(100_000_000_000)] {
-            assert_eq!(read(&answered(message(7, rate, 1500))), Some(rate));
+            assert_eq!(read(&answered(message(7, rate))), Some(rate));
         }
         assert_eq!(read(&TcMessage::with_index(7)), None);
     }
 
     #[test]
     fn what_is_cut_short_has_no_rate() {
-        let mut message = message(7, BitRate(1_000_000), 1500);
+        let mut message = message(7, BitRate(1_000_000));
         for bytes in [vec![], vec![40], vec![40, 0, 1, 0, 0]] {
             message.attributes[1] = TcAttribute::Options(vec![TcOption::Other(DefaultNla::new(2, bytes))]);
             assert_eq!(read(&message), None);

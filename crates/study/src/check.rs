@@ -111,7 +111,8 @@ pub(crate) fn study(root: &Cursor<'_>, catalog: &dyn Catalog) -> Option<Study> {
     let (mut arms, baseline) = arms(&file, &context);
     noise_floor(&file, &baseline, &mut arms, root);
     let client = hosts::client(&file.hosts, &context, &arms);
-    context.schedule.learn(&arms, &client, catalog);
+    let lab = lab::lab(file.lab.value.as_ref());
+    context.schedule.learn(&arms, (&client, &lab), catalog);
     let (blocks, precision) = blocks(&file);
     let cases = case::cases(&file, &context);
     context.schedule.hold_for_none(&cases);
@@ -126,7 +127,7 @@ pub(crate) fn study(root: &Cursor<'_>, catalog: &dyn Catalog) -> Option<Study> {
         margin: file.margin.value,
         seed: file.seed.or(1),
         baseline,
-        lab: lab::lab(file.lab.value.as_ref()),
+        lab,
         scale: 1.0,
         skip_unavailable: file.skip_unavailable.or(false),
         client,

@@ -109,7 +109,7 @@ fn the_links_rate_is_kept_both_ways_and_read_back() {
         assert!(seconds > 0.3, "4 MB in {seconds} s");
     }
     // Changed behind its back.
-    lab.sut().run(|| bounded(CLIENT_PORT, BitRate(40_000_000), 1500)).unwrap().unwrap();
+    lab.sut().run(|| bounded(CLIENT_PORT, BitRate(40_000_000))).unwrap().unwrap();
     let row = lab.rate().unwrap();
     assert_eq!((row.equal, row.granted.as_deref()), (false, Some("to the guests 80Mbit/s, to the driver 40Mbit/s")));
     assert_eq!(fact(&Lab::create(config()).unwrap(), "sut client0 rate"), "not bounded");

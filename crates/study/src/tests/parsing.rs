@@ -5,7 +5,7 @@ use serde_json::json;
 use tare_model::guest::GuestSize;
 use tare_model::load::{Arrivals, LoadModel};
 use tare_model::study::{Neighbours, Placement};
-use tare_model::units::{BitRate, ByteSize, Rate, Span};
+use tare_model::units::{ByteSize, Rate, Span};
 
 use super::{ALL_GOOD, GOOD, good, study_of};
 use crate::testing::Fake;
@@ -59,7 +59,6 @@ fn workloads_complete_their_parameters_and_objectives_are_in_the_metrics_unit() 
 fn the_lab_is_read_and_has_defaults() {
     let lab = good().lab;
     assert_eq!((lab.mtu, lab.offloads, lab.sample_interval), (9000, false, Span::from_millis(100)));
-    assert_eq!(lab.link_rate, Some(BitRate(2_500_000_000)));
     assert_eq!(lab.placement, Placement::Explicit { client_cpus: vec![0], guest_cpus: vec![1, 2, 3, 5] });
     let plain = parse("template", template(), &Fake).unwrap().study.lab;
     assert_eq!((plain.mtu, plain.offloads, plain.link_rate, plain.congestion_control), (1500, true, None, None));

@@ -2,7 +2,7 @@
 
 use tare_model::study::{CaseSchedule, Study};
 use tare_model::turns::{TurnSpec, Waiting};
-use tare_model::units::{ByteSize, Span};
+use tare_model::units::{BitRate, ByteSize, Span};
 
 use super::{GOOD, Wrong, assert_each_is_refused, good, roomy, study_of};
 use crate::testing::Fake;
@@ -91,6 +91,16 @@ fn a_command_is_a_turn_of_its_own_with_rounds_and_without_lengths() {
     assert_eq!(path, "turns.rounds");
     let (path, words) = problem(&of("", "turns = { waiting = \"frozen\" }"));
     assert!(path == "cases.command.turns.waiting" && words.contains("time-outs"), "{path}: {words}");
+}
+
+#[test]
+fn on_a_link_of_a_bounded_rate_no_turns_are_taken() {
+    let bounded = |head: &str| text(head, "2s", &format!("[lab]\nlink-rate = \"1Gbit/s\"\n{IDLE}"));
+    let study = study_of(&bounded(""));
+    assert_eq!(study.lab.link_rate, Some(BitRate(1_000_000_000)));
+    assert!(why(&study, "idle").starts_with("the rate of the link is bounded"));
+    let (path, words) = problem(&bounded("schedule = \"turns\""));
+    assert!(path == "schedule" && words.contains("the rate of the link is bounded"), "{path}: {words}");
 }
 
 #[test]
