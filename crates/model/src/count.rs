@@ -19,6 +19,8 @@ pub const DRIVER_CPU_NS: &str = "driver_cpu_ns";
 pub const DRIVER_RUN_DELAY_NS: &str = "driver_run_delay_ns";
 /// Sessions that were offered at one time, where operations are parts of sessions.
 pub const SESSIONS: &str = "sessions";
+/// Instances of an application whose heap lay in large pages.
+pub const ON_LARGE_PAGES: &str = "instances_on_large_pages";
 /// Sessions that began in the measured window, where arrivals are sessions of many operations each.
 pub const SESSIONS_BEGAN: &str = "sessions_began";
 /// The load that a trial was offered, where it is a share of another case's capacity: clients, or whole arrivals a second.

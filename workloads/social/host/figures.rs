@@ -16,6 +16,8 @@ use crate::{Driven, UnitOfWork};
 
 /// The primary metric.
 pub(super) const RESPONSE_P90: &str = "response_time_p90_s";
+/// The published measure where there are several instances: each counts alike, however many operations it has.
+const RESPONSE_P90_INSTANCES: &str = "response_time_p90_instances_s";
 /// Requests that were sent, static files and pictures counted.
 const EXCHANGES: &str = "exchanges";
 const NOT_MODIFIED: &str = "not_modified";
@@ -57,6 +59,7 @@ pub(super) fn specs() -> Vec<MetricSpec> {
     let primary = "response time, 90th percentile of each operation, mean by frequency";
     let mut specs = vec![
         lower(RESPONSE_P90, primary, Unit::Seconds).primary(),
+        lower(RESPONSE_P90_INSTANCES, "the same of each instance, mean over the instances", Unit::Seconds),
         higher("operations_per_s", "operations", Unit::OperationsPerSecond),
         lower("response_time_mean_s", "response time of all operations, mean", Unit::Seconds),
     ];
@@ -133,6 +136,7 @@ fn figures(measured: &Measurement, window_s: f64) -> Figures {
     let mut figures = of_types(&measured.requests, window_s);
     let rate = figures.metrics.get("operations_per_s").copied();
     let more = [
+        (RESPONSE_P90_INSTANCES, over_instances(measured)),
         (common::INSTANCE_MEMORY, over(RESIDENT, LOOKED_AT)),
         ("cycle_ratio", over(CYCLES_WERE, CYCLES_DRAWN)),
         ("users_over_rate_s", count(USERS).zip(rate).map(|(users, rate)| users / rate)),
@@ -143,6 +147,17 @@ fn figures(measured: &Measurement, window_s: f64) -> Figures {
         QUANTILES.iter().for_each(|(id, _, q)| figures.percentile(id, response, *q));
     }
     figures
+}
+
+/// The mean over the instances of their 90th percentiles, seconds; `None` where that of one is missing. One instance has no part of its
+/// own: it is the whole.
+fn over_instances(measured: &Measurement) -> Option<f64> {
+    let parts: Vec<_> = measured.parts.iter().filter(|part| part.instance.is_some()).collect();
+    if parts.is_empty() {
+        return weighted_p90(&measured.requests).seconds;
+    }
+    let sum: Option<f64> = parts.iter().map(|part| part.metrics.get(RESPONSE_P90)).sum();
+    sum.map(|sum| sum / parts.len() as f64)
 }
 
 /// What follows from operations alone.

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use crate::social::spec::{Cycle, Scale, SocialDone, SocialDrive};
-use tare_model::Span;
 use tare_model::drive::SocketOptions;
 use tare_model::packed::Packed;
 use tare_model::trial::Flag;
+use tare_model::{Span, count};
 
 use super::accept::missed;
 use super::figures::{LEFT_OUT, add_resident, of_guest};
@@ -111,6 +111,8 @@ impl Running {
         driven.facts.extend(self.beside.facts.clone());
         driven.facts.extend(self.started.facts.clone());
         driven.flags.extend(self.beside.flags.iter().chain(&self.started.flags).cloned());
+        let on_large_pages = if self.started.large_pages { self.started.instances.len() as u64 } else { 0 };
+        driven.measurement.counts.insert(count::ON_LARGE_PAGES.to_owned(), on_large_pages);
         let Scale { people, tags, events } = self.scale;
         let data = format!("{people} people, {tags} tags, {events} events, seed {}", self.parameters.data_seed);
         driven.facts.insert("data of each instance".to_owned(), data);

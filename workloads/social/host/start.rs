@@ -49,6 +49,8 @@ pub(super) struct Instance {
 pub(super) struct Started {
     /// In order.
     pub instances: Vec<Instance>,
+    /// Whether their heaps lie in large pages.
+    pub large_pages: bool,
     /// What there is to tell.
     pub facts: BTreeMap<String, String>,
     /// What a reader must know.
@@ -220,6 +222,7 @@ fn tell(site: &WorkSite<'_>, of: &Command<'_>, started: &mut Started) {
     ];
     let pages = if of.pages.large { "large pages" } else { "deviation: large pages" };
     facts.push((pages, of.pages.why.clone()));
+    started.large_pages = of.pages.large;
     if let Some(data) = site.data {
         facts.push(("application on", data.storage.clone()));
     }

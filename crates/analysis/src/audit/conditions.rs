@@ -30,6 +30,7 @@ pub(super) fn check(run: &Run<'_>) -> Vec<AuditEntry> {
     for case in &run.study.cases {
         found.extend(guests_and_drivers(run, case));
         found.extend(sessions(run, case));
+        found.extend(large_pages(run, case));
         found.extend(instrument(run, case));
     }
     found.extend(limited(run));
@@ -100,6 +101,40 @@ fn sessions(run: &Run<'_>, case: &Case) -> Vec<AuditEntry> {
         let detail = format!("{} on {}, and {} on {}", words(beside), base.label, words(own), arm.label);
         let broken = entry(AuditCheck::Conditions, AuditOutcome::Broken, &case.id, &arms, detail);
         Some(with(broken, DIFFERENT_LOADS))
+    });
+    judged.collect()
+}
+
+/// Whether as many instances had large pages on each arm: with them a guest of its own kernel misses its translations less often.
+fn large_pages(run: &Run<'_>, case: &Case) -> Vec<AuditEntry> {
+    let (Some(base), others) = run.compared() else { return Vec::new() };
+    if case.load.is_density() {
+        return Vec::new();
+    }
+    let of = |arm: &Arm| -> BTreeSet<u64> {
+        let counts = run.completed(&case.id, &arm.id).filter_map(|(_, own)| own.counts.get(count::ON_LARGE_PAGES));
+        counts.copied().collect()
+    };
+    let words = |numbers: &BTreeSet<u64>| match (numbers.first(), numbers.last()) {
+        (Some(0), Some(0)) => "no instance on large pages".to_owned(),
+        (Some(least), Some(most)) if least == most => format!("{most} on large pages"),
+        (Some(least), Some(most)) => format!("{least} to {most} on large pages"),
+        _ => "unknown".to_owned(),
+    };
+    let beside = of(base);
+    let judged = others.filter_map(|arm| {
+        let own = of(arm);
+        let arms = [base.id.as_str(), arm.id.as_str()];
+        if own.is_empty() || beside.is_empty() || (own == beside && own.len() == 1 && own.contains(&0)) {
+            return None;
+        }
+        if own == beside && own.len() == 1 {
+            let detail = format!("{} on {} and on {}", words(&own), base.label, arm.label);
+            return Some(entry(AuditCheck::Conditions, AuditOutcome::Holds, &case.id, &arms, detail));
+        }
+        let detail = format!("{}: {}; {}: {}", base.label, words(&beside), arm.label, words(&own));
+        let broken = entry(AuditCheck::Conditions, AuditOutcome::Broken, &case.id, &arms, detail);
+        Some(with(broken, "What is measured may be the pages, not the arm: give all arms large pages or none."))
     });
     judged.collect()
 }

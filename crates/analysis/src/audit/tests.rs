@@ -260,6 +260,13 @@ fn conditions_and_the_instrument_are_reported_for_our_own_runs() {
         });
         assert_eq!(outcome(&plan, &trials, AuditCheck::Conditions), expected);
     }
+    for (on_large_pages, expected) in [([2, 2], AuditOutcome::Holds), ([2, 0], AuditOutcome::Broken)] {
+        let (plan, trials) = run(2, |record| {
+            let own = on_large_pages[usize::from(record.planned.arm == "container")];
+            measurement(record).counts.insert("instances_on_large_pages".into(), own);
+        });
+        assert_eq!(outcome(&plan, &trials, AuditCheck::Conditions), expected);
+    }
     let starved = Flag { kind: "driver-starved".into(), detail: "the driver waited for a CPU".into() };
     let (plan, trials) = run(6, |record| record.flags.push(starved.clone()));
     let found = entries(&plan, &trials);

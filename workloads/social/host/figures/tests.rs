@@ -97,6 +97,21 @@ fn figures_of_a_guest_are_those_of_its_instances_together() {
 }
 
 #[test]
+fn each_instance_counts_alike_in_the_mean_over_instances() {
+    let part = |instance, p90: Option<f64>| Part {
+        guest: 1,
+        driver: None,
+        instance: Some(instance),
+        metrics: p90.map(|p90| (RESPONSE_P90.to_owned(), p90)).into_iter().collect(),
+    };
+    let of = |parts| over_instances(&Measurement { parts, ..Measurement::default() });
+    close(of(vec![part(1, Some(0.1)), part(2, Some(0.3))]).as_ref(), 0.2);
+    assert_eq!(of(vec![part(1, Some(0.1)), part(2, None)]), None, "an instance without one is not left out");
+    let one = combine(vec![of_guest(vec![driver(vec![instance(4, 100)])]).unwrap().0]).unwrap().measurement.metrics;
+    assert_eq!(one.get(RESPONSE_P90_INSTANCES), one.get(RESPONSE_P90));
+}
+
+#[test]
 fn guests_are_put_together_from_what_their_figures_are_made_of() {
     let guest = |instances| of_guest(vec![driver(instances)]).unwrap().0;
     let one = combine(vec![guest(vec![instance(4, 100)])]).unwrap();
