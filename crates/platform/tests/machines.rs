@@ -166,6 +166,23 @@ fn a_machine_has_what_was_asked_and_is_charged_for_all_of_it() {
 }
 
 /// Fails unless a process is a user of its own with these capabilities, as /proc writes them, and cannot get others; gives the user.
+#[test]
+fn what_serves_a_machine_is_outside_its_quota_where_that_is_asked_for_and_nowhere_else() {
+    let _turn = turn();
+    for outside in [true, false] {
+        let platform = platform("qemu", &json!({ "outside-quota": outside }));
+        let name = format!("quota-{outside}");
+        let Some(ground) = Ground::new(&name, &*platform) else { return };
+        let guest = ground.start(&*platform, "quota", 1).unwrap();
+        let row = guest.parity().into_iter().find(|row| row.resource == "cpu quota").unwrap();
+        assert!(row.equal, "{row:?}");
+        assert_eq!(row.granted.as_deref(), Some(if outside { "no limit" } else { "1 CPUs" }));
+        assert_eq!(platform.disclosures().iter().any(|text| text.contains("outside the CPU quota")), outside);
+        drop(guest);
+        ground.end();
+    }
+}
+
 fn is_confined(place: &Path, capabilities: &str, seccomp: &str) -> String {
     let status = std::fs::read_to_string(place.join("status")).unwrap();
     let field = |name: &str| {

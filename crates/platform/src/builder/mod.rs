@@ -52,6 +52,8 @@ pub(crate) struct GuestBuilder<'a> {
     data: Option<DataPlace>,
     /// What was read back of programs that carry the guest.
     noted: Vec<ParityRow>,
+    /// Whether what serves the guest beside its virtual CPUs is outside its CPU quota.
+    outside_quota: bool,
     /// How its agent confines itself, where it does.
     confined: Option<Seccomp>,
 }
@@ -94,6 +96,7 @@ impl<'a> GuestBuilder<'a> {
             start_time: Duration::ZERO,
             data: None,
             noted: Vec::new(),
+            outside_quota: false,
             confined: None,
         }
     }
@@ -137,12 +140,18 @@ impl<'a> GuestBuilder<'a> {
         self.limit()
     }
 
+    /// Takes the CPU quota off: a machine's virtual CPUs are bounded by their number, and what serves them beside is then not. To be
+    /// called before [`Self::limit_machine`].
+    pub(crate) fn lift_quota(&mut self) {
+        self.outside_quota = true;
+    }
+
     /// The control group with the guest's limits; the files through which a process joins it.
     pub(crate) fn limit(&mut self) -> Result<Vec<PathBuf>> {
         let plan = Cgroup::plan(self.site.run_id, &self.spec.name).map_err(|source| self.lab_error(source))?;
         self.write_down(&plan.resource())?;
         let limits = Limits {
-            cpu_quota_cpus: Some(self.spec.size.cpus),
+            cpu_quota_cpus: (!self.outside_quota).then_some(self.spec.size.cpus),
             cpu_set: self.spec.cpu_set.clone(),
             memory_bytes: Some(self.spec.size.memory.0.saturating_add(self.allowance)),
             processes: Some(PROCESSES),
@@ -320,6 +329,10 @@ impl<'a> GuestBuilder<'a> {
         let mut size = self.spec.size;
         size.memory.0 = size.memory.0.saturating_add(self.allowance);
         let mut rows = cgroup.parity(&size, &self.spec.cpu_set);
+        for row in rows.iter_mut().filter(|row| self.outside_quota && row.resource == "cpu quota") {
+            row.asked = format!("none: {} virtual CPUs, and beside them what serves the guest", size.cpus);
+            row.equal = row.granted.as_deref() == Some("no limit");
+        }
         if self.allowance > 0 {
             for row in rows.iter_mut().filter(|row| row.resource.contains("memory")) {
                 row.note = format!(

@@ -19,6 +19,13 @@ pub(super) fn disclosures(options: &Options, chosen: &Chosen) -> Vec<String> {
     disclosures.push(network(options));
     disclosures.extend(options.data_disk.as_ref().map(data_disk));
     disclosures.push(memory(options));
+    if options.outside_quota {
+        disclosures.push(
+            "What serves the guest beside its virtual CPUs is outside the CPU quota: the arm may take more CPU time than one whose \
+             limit counts all of it."
+                .into(),
+        );
+    }
     disclosures.push(if options.pin_vcpus {
         "Each virtual CPU stays on one CPU of the guest's CPU set, in turn.".into()
     } else {

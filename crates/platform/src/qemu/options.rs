@@ -48,6 +48,9 @@ pub(super) struct Options {
     pub network: Network,
     /// The guest's memory on the host.
     pub memory: Memory,
+    /// Whether what serves the guest beside its virtual CPUs (I/O threads, vhost, a file server) may take CPU time beyond the guest's
+    /// quota, on the guest's CPU set. The virtual CPUs are then bounded by their number alone, as they are on many hypervisors.
+    pub outside_quota: bool,
     /// Whether each virtual CPU stays on one CPU of the guest's CPU set, in turn. Without a CPU set nothing is pinned.
     pub pin_vcpus: bool,
     /// How long the guest may take from the start of its processor to its agent's first answer. Beyond it the guest is
@@ -71,6 +74,7 @@ impl Default for Options {
             data_disk: None,
             network: Network::default(),
             memory: Memory::default(),
+            outside_quota: false,
             pin_vcpus: true,
             boot_within: Span::from_millis(60_000),
         }
@@ -395,7 +399,7 @@ mod tests {
             "disk": {"clone": "raw", "cache": "none", "aio": "native", "iothread": true},
             "data-disk": {"size": "1GiB", "format": "qcow2", "mount": "/var/lib/x", "cache": "unsafe"},
             "network": {"vhost": "off", "queues": 2, "offloads": false, "tx": "bh", "rx-queue-size": 512},
-            "memory": {"balloon": true, "allowance": "512MiB"}, "pin-vcpus": false, "boot-within": "20s",
+            "memory": {"balloon": true, "allowance": "512MiB"}, "outside-quota": true, "pin-vcpus": false, "boot-within": "20s",
         });
         let filled = check(&all).unwrap();
         assert_eq!(check(&filled).unwrap(), filled);

@@ -118,6 +118,9 @@ struct Card {
 /// Makes the machine and waits until its agent answers.
 pub(super) fn start(mut builder: GuestBuilder<'_>, options: &Options, prepared: &Prepared) -> Result<Box<dyn Guest>> {
     let card = card(&mut builder, options, prepared)?;
+    if options.outside_quota {
+        builder.lift_quota();
+    }
     let procs = builder.limit_machine(options.memory.allowance)?;
     let folder = builder.directory()?;
     if folder.join(MONITOR).as_os_str().len() > SOCKET_PATH_BYTES {
