@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use rustix::thread::{CpuSet, sched_getaffinity};
+use tare_model::environment::{Environment, Machine};
 use tare_wire::{AgentFacts, BALLOON_REPORTS, USER_SPACE_BEGAN};
 
 use crate::{age, confine};
@@ -42,6 +43,14 @@ pub fn read() -> AgentFacts {
     facts.extend(queues());
     facts.extend(balloon(Path::new("/sys/bus/virtio/drivers/virtio_balloon")));
     AgentFacts { facts }
+}
+
+/// The machine that this agent runs on, described as the controller describes its own host.
+pub fn machine(redact: bool) -> Machine {
+    let own = std::env::current_exe().unwrap_or_default();
+    let places = [("the agent", own.as_path()), ("the root file system", Path::new("/"))];
+    let Environment { sections, hardware, .. } = tare_probe::environment::capture(redact, &places);
+    Machine { name: String::new(), sections, hardware }
 }
 
 /// How many queues each network card of virtio's receives in, of those that its driver uses.
@@ -171,6 +180,18 @@ mod tests {
     fn cpu_lists_are_written_as_the_kernel_writes_them() {
         assert_eq!(ranges([0, 1, 2, 5, 7, 8].into_iter()), "0-2,5,7-8");
         assert_eq!(ranges([].into_iter()), "");
+    }
+
+    #[test]
+    fn this_machine_is_described_with_the_disk_under_the_agent() {
+        let machine = machine(true);
+        let titles: Vec<&str> = machine.hardware.iter().map(|table| table.title.as_str()).collect();
+        assert!(titles.contains(&"Disks") && titles.contains(&"Network cards"), "{titles:?}");
+        assert!(machine.hardware.iter().all(|table| !table.rows.is_empty() || !table.notes.is_empty()));
+        let said = format!("{:?}", machine.hardware);
+        assert!(said.contains("the agent") && said.contains("the root file system"), "{said}");
+        let kernel = machine.sections.iter().find(|section| section.title == "Kernel").unwrap();
+        assert!(kernel.facts.iter().any(|(name, value)| name == "release" && !value.is_empty()));
     }
 
     #[test]

@@ -176,6 +176,7 @@ fn take(session: &Arc<Session>, message: ToAgent) {
 fn perform(work: &Work, request: Request, came_ns: u64) -> Result<Reply, String> {
     match request {
         Request::Facts => Ok(Reply::Facts(facts::read())),
+        Request::Describe { redact } => Ok(Reply::Described(Box::new(facts::machine(redact)))),
         Request::Serve { task, bind } => work.serve(&task, bind),
         Request::StopServe { server } => work.stop_serve(server),
         Request::PrepareDrive(spec) => work.prepare_drive(&spec),

@@ -8,6 +8,7 @@ use tare_platform::{Platform, Site};
 use crate::cancel::Cancel;
 use crate::host::HostAccess;
 use crate::ledger::Book;
+use crate::machines::Machines;
 use crate::observer::Observer;
 
 /// Everything that a trial needs and that outlives it.
@@ -26,6 +27,8 @@ pub struct Bench<'a> {
     pub cancel: &'a Cancel,
     /// Whether what names the host is left out of the facts.
     pub redact: bool,
+    /// The machines beside this host that were described.
+    pub machines: Machines,
     /// The machine that offers load, where that is not this host.
     pub client: Option<&'a dyn Platform>,
     /// Whether some arms are on the lab's network and others are not.

@@ -17,6 +17,9 @@ use crate::clock::ClientClock;
 /// in the past would cost a part of the first phase.
 const LEAD_ELSEWHERE: Duration = Duration::from_millis(500);
 
+/// The machine that offers load, as it is called in the disclosure.
+const CLIENT: &str = "client";
+
 /// An agent that drives load, on the CPUs that the plan keeps for it. A fresh one for every trial: what
 /// one driver left behind in its process cannot move the next one's figures.
 pub struct Client {
@@ -71,7 +74,11 @@ impl Client {
         let spec = Self::spec(bench, name);
         let agent = tare_platform::client(site, &spec, place).map_err(|error| error.to_string())?;
         let clock = match place {
-            ClientPlace::Machine(_) => Some(ClientClock::ask(agent.link())?),
+            ClientPlace::Machine(_) => {
+                let described = bench.machines.describe(bench.book, bench.redact, CLIENT, agent.link());
+                described.map_err(|error| error.to_string())?;
+                Some(ClientClock::ask(agent.link())?)
+            }
             ClientPlace::Lab | ClientPlace::Host => None,
         };
         let address = matches!(place, ClientPlace::Lab).then(|| site.lab.client_address());

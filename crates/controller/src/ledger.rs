@@ -43,6 +43,9 @@ impl Book {
             JournalEvent::RunInterrupted { reason } => {
                 inner.writer.journal(&JournalEvent::RunInterrupted { reason: self.redactor.text(reason) })?;
             }
+            JournalEvent::MachineDescribed(machine) => {
+                inner.writer.journal(&JournalEvent::MachineDescribed(self.redactor.machine(machine)))?;
+            }
             event => inner.writer.journal(event)?,
         }
         self.line_written(&mut inner);

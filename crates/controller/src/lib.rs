@@ -22,6 +22,7 @@ mod host;
 mod host_memory;
 mod idle;
 mod ledger;
+mod machines;
 mod neighbours;
 mod observer;
 mod offered_load;

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use tare_lab::{Lab, LabConfig, Ledger, StateDir};
 use tare_model::Refusal;
-use tare_model::environment::{Environment, Section};
+use tare_model::environment::Section;
 use tare_model::field::FieldError;
 use tare_model::plan::{Plan, PlannedTrial};
 use tare_model::study::ClientHost;
@@ -25,6 +25,7 @@ use crate::data_storage;
 use crate::error::ControllerError;
 use crate::host_memory;
 use crate::ledger::Book;
+use crate::machines::{self, Machines};
 use crate::observer::Observer;
 use crate::offered_load;
 use crate::other_runs::{others, pid_of};
@@ -270,10 +271,9 @@ fn open_book(options: &RunOptions<'_>, made: &Made, lab: &Lab, state: &StateDir)
         book.write(&JournalEvent::NamedOnHost { run_id: options.run_id.clone() })?;
         return Ok(Arc::new(book));
     }
-    let mut environment: Environment = tare_probe::environment::capture(options.redact);
-    environment.sections.push(Section { title: "Lab, as granted".into(), facts: lab.facts() });
-    environment.sections.push(made.disclosed());
-    environment.sections.push(made.software(options.version));
+    let mut environment = machines::this_host(&options.run_id, options.out, options.redact);
+    let lab = Section { title: "Lab, as granted".into(), facts: lab.facts() };
+    environment.sections.extend([lab, made.disclosed(), made.software(options.version)]);
     let RunOptions { out, source, plan, run_id, version, .. } = options;
     let (source, plan, environment) = (redactor.text(source), redactor.plan(plan), redactor.environment(environment));
     let writer = RunWriter::create(out, &source, &plan, &environment, run_id, version)?;
@@ -340,6 +340,7 @@ fn in_lab(
         observer,
         cancel,
         redact: options.redact,
+        machines: Machines::default(),
         client: made.client.as_deref(),
         mixed: made.mixed(),
         host: options.registry.host(),

@@ -146,7 +146,7 @@ pub(crate) fn environment(published: &Published) -> Environment {
         ("measured by".to_owned(), "others; tare read the figures from their tables".to_owned()),
     ];
     facts.extend(published.files.iter().map(|(name, sha256)| (format!("SHA-256 of {name}"), sha256.clone())));
-    Environment { sections: vec![Section { title: "Published report".to_owned(), facts }], redacted: false }
+    Environment { sections: vec![Section { title: "Published report".to_owned(), facts }], ..Environment::default() }
 }
 
 /// Most different names of a column: each becomes an arm or a case, and the reports have a dozen.

@@ -3,7 +3,7 @@
 
 use std::ffi::CString;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
 
 use rustix::io::Errno;
@@ -114,26 +114,6 @@ pub(crate) fn own_new_files(uid: u32, gid: u32) {
         libc::setfsgid(gid);
         libc::setfsuid(uid);
     }
-}
-
-/// The argument of the ethtool commands that get or set one number (`struct ethtool_value`, linux/ethtool.h).
-#[repr(C)]
-struct EthtoolValue {
-    cmd: u32,
-    data: u32,
-}
-
-/// Runs one get or set command of ethtool's `ethtool_value` family on a link, through any socket of the
-/// link's namespace. Returns the value after the call.
-pub(crate) fn ethtool_value(socket: BorrowedFd<'_>, link: &str, cmd: u32, data: u32) -> io::Result<u32> {
-    let mut value = EthtoolValue { cmd, data };
-    let mut request = request_for(link)?;
-    request.ifr_ifru.ifru_data = (&raw mut value).cast();
-    // SAFETY: SIOCETHTOOL takes an `ifreq` whose name ends in NUL (checked above) and whose data points to
-    // the command's own structure; `value` is that of the `ethtool_value` family, to which every command
-    // that `offload.rs` passes belongs, and both live until the call returns.
-    let answer = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
-    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(value.data) }
 }
 
 /// An `ifreq` about the link of that name, all else in it zero.

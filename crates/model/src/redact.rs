@@ -7,7 +7,7 @@ mod forms;
 
 use serde_json::Value;
 
-use crate::environment::Environment;
+use crate::environment::{Environment, Machine};
 use crate::plan::Plan;
 use crate::study::{ClientHost, Study};
 use crate::trial::{Outcome, TrialRecord};
@@ -196,9 +196,16 @@ impl Redactor {
     /// The environment as it is written.
     #[must_use]
     pub fn environment(&self, mut environment: Environment) -> Environment {
-        let facts = environment.sections.iter_mut().flat_map(|section| &mut section.facts);
-        facts.for_each(|(_, value)| self.clean(value));
+        environment.each_text(|text| self.clean(text));
         environment
+    }
+
+    /// A machine as it is written.
+    #[must_use]
+    pub fn machine(&self, machine: &Machine) -> Machine {
+        let mut machine = machine.clone();
+        machine.each_text(|text| self.clean(text));
+        machine
     }
 
     /// The trial as it is written.

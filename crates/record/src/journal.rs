@@ -10,6 +10,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tare_model::clean::Untrusted;
+use tare_model::environment::Machine;
 use tare_model::precision::CaseBlocks;
 use tare_model::trial::Phase;
 
@@ -62,6 +64,8 @@ pub enum JournalEvent {
         /// Its id there; the id in the run's first line names the results.
         run_id: String,
     },
+    /// A machine beside the host of the run was reached for the first time in this part of the run, and described itself.
+    MachineDescribed(Machine),
     /// The load of a case was found by trying.
     Calibrated {
         /// Case id.
@@ -240,6 +244,17 @@ impl Journal {
             JournalEvent::CaseEnded(ended) => Some(ended),
             _ => None,
         })
+    }
+
+    /// The machines beside the host, each as it was described last, in the order of their names.
+    pub(crate) fn machines(&self) -> Vec<Machine> {
+        let described = self.entries.iter().filter_map(|entry| match &entry.event {
+            JournalEvent::MachineDescribed(machine) => Some((machine.name.as_str(), machine)),
+            _ => None,
+        });
+        let mut machines: Vec<Machine> = described.collect::<BTreeMap<_, _>>().into_values().cloned().collect();
+        machines.clean();
+        machines
     }
 
     /// Whether the run went through its plan.

@@ -67,11 +67,12 @@ impl RunFolder {
         }
         let plan: Plan = read_json(&folder, layout::PLAN, Some(PLAN_SCHEMA))?;
         fits(&plan).map_err(|what| RecordError::damaged(&folder.file(layout::PLAN), what, COPY_AGAIN))?;
-        let environment = read_json(&folder, layout::ENVIRONMENT, None)?;
+        let mut environment: Environment = read_json(&folder, layout::ENVIRONMENT, None)?;
         let study = bytes(&folder, layout::STUDY)?;
         let source = String::from_utf8(study)
             .map_err(|_| RecordError::damaged(&folder.file(layout::STUDY), "is not text", COPY_AGAIN))?;
         let journal = Journal::read(&folder)?;
+        environment.machines = journal.machines();
         let facts = facts_of(&journal, &plan);
         let this = Self { folder, plan, environment, source, journal, facts };
         // Only a schema that is too new matters here; damage is reported when the trials are asked for.
@@ -95,7 +96,7 @@ impl RunFolder {
         &self.plan
     }
 
-    /// The host.
+    /// The host, and the machines beside it that were described until now.
     pub const fn environment(&self) -> &Environment {
         &self.environment
     }

@@ -108,7 +108,7 @@ pub fn plan(blocks: u32) -> Plan {
 /// A host.
 pub fn environment() -> Environment {
     let facts = vec![("model".to_owned(), "made up".to_owned())];
-    Environment { sections: vec![Section { title: "CPU".to_owned(), facts }], redacted: true }
+    Environment { sections: vec![Section { title: "CPU".to_owned(), facts }], redacted: true, ..Environment::default() }
 }
 
 /// A number between -1 and 1 that depends on nothing but `seed`.

@@ -228,6 +228,8 @@ fn disclosure(out: &mut String, report: &Report) {
     push_tables(out, &[disclosure.arms.clone(), disclosure.cases.clone()]);
     push_tables(out, &disclosure.run);
     push_tables(out, &disclosure.environment);
+    push_tables(out, &disclosure.hardware);
+    disclosure.machines.iter().for_each(|(_, tables)| push_tables(out, tables));
     push_tables(out, &disclosure.facts);
     push_tables(out, disclosure.order.as_slice());
     out.push_str(&format!("{}\n", escaped(&report.checking)));

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tare_model::drive::{BusyDone, BusyStretch, BusyWork, DriveResult, DriveSpec, ServeReport};
+use tare_model::environment::Machine;
 use tare_model::hold::HoldSpec;
 use tare_model::packed::Packed;
 use tare_model::sample::Sample;
@@ -37,6 +38,11 @@ pub enum Request {
     },
     /// What does the guest look like from inside?
     Facts,
+    /// What is the machine made of, and how is it set up? Of machines whose host is not the controller's.
+    Describe {
+        /// Whether what names it is left out.
+        redact: bool,
+    },
     /// What is your clock?
     Clock,
     /// Start a server.
@@ -162,6 +168,7 @@ impl Request {
         match self {
             Self::Hello { .. } => "say hello",
             Self::Facts => "tell its facts",
+            Self::Describe { .. } => "describe its machine",
             Self::Clock => "tell its clock",
             Self::Serve { .. } => "start a server",
             Self::StopServe { .. } => "stop a server",
@@ -203,6 +210,8 @@ pub enum Reply {
     },
     /// To `Facts`.
     Facts(AgentFacts),
+    /// To `Describe`. It has no name: whoever asks knows what it is in the run.
+    Described(Box<Machine>),
     /// To `Clock`: CLOCK_MONOTONIC, nanoseconds.
     Clock {
         /// The reading.

@@ -11,6 +11,7 @@ pub(crate) fn clean(mut reply: Reply) -> Reply {
     match &mut reply {
         Reply::Hello { version, .. } => version.clean(),
         Reply::Facts(AgentFacts { facts }) => facts.clean(),
+        Reply::Described(machine) => machine.clean(),
         Reply::Served(ServeReport { errors, granted, .. }) => {
             errors.clean();
             granted.clean();
@@ -52,6 +53,7 @@ pub(crate) fn clean(mut reply: Reply) -> Reply {
 mod tests {
     use super::*;
     use tare_model::drive::DriveResult;
+    use tare_model::environment::{HardwareTable, Machine};
     use tare_model::trial::Step;
 
     #[test]
@@ -66,6 +68,10 @@ mod tests {
         let Reply::Samples { samples, .. } = clean(Reply::Samples { samples, cpu_ns: 0 }) else { return };
         assert_eq!(samples.len(), 1, "a guest spoke for the host");
         assert_eq!((&samples[0].source, &*samples[0].series), (&Source::InGuest("g\u{fffd}".into()), "a\u{fffd}"));
+        let table = HardwareTable { rows: vec![vec!["m\u{1b}".to_owned()]], ..HardwareTable::default() };
+        let machine = Machine { hardware: vec![table], ..Machine::default() };
+        let Reply::Described(machine) = clean(Reply::Described(Box::new(machine))) else { return };
+        assert_eq!(machine.hardware[0].rows, [["m\u{fffd}"]]);
         let looked = |bytes: &[u8]| Reply::Looked {
             stdout: bytes.to_vec(),
             stderr: bytes.to_vec(),

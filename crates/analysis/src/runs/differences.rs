@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tare_model::environment::Environment;
 use tare_model::findings::Findings;
 use tare_model::study::Study;
 
@@ -32,7 +33,7 @@ pub(super) fn all(before: &Side<'_>, after: &Side<'_>) -> Vec<String> {
     }
     let keys: BTreeSet<_> = before.runs.iter().chain(after.runs).flat_map(|run| facts(run).into_keys()).collect();
     found.extend(keys.iter().filter_map(|key| {
-        let of = |run: &Findings| facts(run).get(key).map_or("not known", |value| value).to_owned();
+        let of = |run: &Findings| facts(run).remove(key).unwrap_or_else(|| "not known".to_owned());
         sentence(&format!("{}, {}", key.0, key.1), &of)
     }));
     found
@@ -78,10 +79,21 @@ pub(super) fn warnings(before: &Side<'_>, after: &Side<'_>) -> Vec<String> {
     said.collect()
 }
 
-/// Facts about the host, by section and name.
-fn facts(run: &Findings) -> BTreeMap<(&str, &str), &str> {
-    let sections = run.environment.sections.iter();
-    sections
-        .flat_map(|s| s.facts.iter().map(|(name, value)| ((s.title.as_str(), name.as_str()), value.as_str())))
-        .collect()
+/// Facts about the host and the machines beside it, by section and name; of devices, a fact each.
+fn facts(run: &Findings) -> BTreeMap<(String, &str), String> {
+    let Environment { sections, hardware, machines, .. } = &run.environment;
+    let mut facts = BTreeMap::new();
+    let own = std::iter::once(("", sections, hardware));
+    for (of, sections, hardware) in own.chain(machines.iter().map(|m| (m.name.as_str(), &m.sections, &m.hardware))) {
+        let titled = |title: &str| if of.is_empty() { title.to_owned() } else { format!("{of}: {title}") };
+        for section in sections {
+            let own = section.facts.iter();
+            facts.extend(own.map(|(name, value)| ((titled(&section.title), name.as_str()), value.clone())));
+        }
+        for table in hardware {
+            let rows = table.rows.iter().filter_map(|row| row.split_first());
+            facts.extend(rows.map(|(name, cells)| ((titled(&table.title), name.as_str()), cells.join(", "))));
+        }
+    }
+    facts
 }

@@ -4,6 +4,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand_distr::{Distribution, Exp1, StandardNormal};
 use tare_model::audit::{AuditCheck, AuditEntry, AuditOutcome};
+use tare_model::environment::{HardwareTable, Machine};
 use tare_model::findings::{Compared, Findings, RunComparison, RunComparisonRow, Standing, Verdict};
 use tare_model::load::LoadModel;
 use tare_model::trial::{Flag, Outcome, TrialRecord};
@@ -185,10 +186,17 @@ fn runs_whose_plans_differ_in_what_figures_depend_on_are_refused() {
         assert!(matches!(error, CompareError::OtherPlan { .. }) && said.contains(what), "{what}: {said}");
         assert!(said.contains("arms of one study"), "{said}");
     }
-    let listed: [Change; 4] = [
+    let listed: [Change; 6] = [
         ("Seed: ", |run| run.plan.study.seed += 9),
         ("Blocks: ", |run| run.plan.study.blocks += 2),
         ("Arm container has another platform or other options", |run| run.plan.study.arms[1].platform = "oci".into()),
+        ("Disks, sda: not known in", |run| {
+            run.environment.hardware.push(disks());
+        }),
+        ("client: Disks, sda", |run| {
+            let machine = Machine { name: "client".to_owned(), hardware: vec![disks()], ..Machine::default() };
+            run.environment.machines.push(machine);
+        }),
         ("another in the second runs", |run| run.environment.sections[0].facts[0].1 = "another".to_owned()),
     ];
     for (what, change) in listed {
@@ -197,6 +205,11 @@ fn runs_whose_plans_differ_in_what_figures_depend_on_are_refused() {
     }
     assert_eq!(with(&|_| ()).unwrap().differences, Vec::<String>::new());
     assert!(matches!(with(&|run| run.cases[0].id = "other".into()), Err(CompareError::NothingInCommon { .. })));
+}
+
+fn disks() -> HardwareTable {
+    let row = ["sda", "a disk", "mq-deadline"].map(str::to_owned).to_vec();
+    HardwareTable { title: "Disks".to_owned(), rows: vec![row], ..HardwareTable::default() }
 }
 
 #[test]

@@ -49,8 +49,7 @@ impl Trial<'_> {
         started.map_err(|reason| Stop { phase: Phase::Provision, reason })?;
         gathered.guests.iter().for_each(|target| gathered.starts.add(&**target));
         self.tell_standing(gathered);
-        self.tell_facts(gathered);
-        Ok(())
+        self.tell_facts(gathered)
     }
 
     /// Tells whoever governs the host's memory which guests stand.
@@ -60,14 +59,20 @@ impl Trial<'_> {
         gathered.standing.set(groups, promised);
     }
 
-    /// Notes the first guest from inside, and where the guests' data are.
-    pub(super) fn tell_facts(&self, gathered: &mut Gathered) {
-        let Some(first) = gathered.guests.first() else { return };
+    /// Notes the first guest from inside, its machine where that is not of this host's lab, and where the guests' data are.
+    pub(super) fn tell_facts(&self, gathered: &mut Gathered) -> Result<(), Stop> {
+        let Some(first) = gathered.guests.first() else { return Ok(()) };
+        if self.task.platform.reach() == Reach::Outside {
+            let (bench, name) = (self.bench, format!("arm {}", self.planned.arm));
+            let described = bench.machines.describe(bench.book, bench.redact, &name, first.link());
+            described.map_err(|error| Stop { phase: Phase::Provision, reason: error.to_string() })?;
+        }
         let facts = first.facts().facts.iter();
         let shown = facts.filter(|(name, _)| !self.bench.redact || !NAMES_THE_HOST.contains(&&**name));
         gathered.facts.extend(shown.map(|(name, value)| (format!("guest {name}"), value.clone())));
         let data = self.data_facts(&gathered.guests);
         gathered.facts.extend(data);
+        Ok(())
     }
 
     /// What the guests' data lie on, and how they got there.

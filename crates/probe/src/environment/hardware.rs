@@ -49,7 +49,6 @@ pub(super) fn cpu(view: &View<'_>) -> Section {
     facts.file(view, "isolated CPUs", &format!("{cpu}/isolated"));
     facts.file(view, "tickless CPUs (nohz_full)", &format!("{cpu}/nohz_full"));
     facts.file(view, "SMT", &format!("{cpu}/smt/control"));
-    facts.put_result("NUMA nodes", numa(view));
     facts.put_result("frequency driver", of_each_cpu(view, "cpufreq/scaling_driver"));
     facts.put_result("frequency governor", of_each_cpu(view, "cpufreq/scaling_governor"));
     facts.put_result("frequency limits, lowest (kHz)", of_each_cpu(view, "cpufreq/scaling_min_freq"));
@@ -131,16 +130,6 @@ fn of_each_cpu(view: &View<'_>, file: &str) -> Result<String, String> {
         values.insert(view.text(&format!("sys/devices/system/cpu/cpu{cpu}/{file}"))?);
     }
     Ok(values.into_iter().collect::<Vec<_>>().join(", "))
-}
-
-fn numa(view: &View<'_>) -> Result<String, String> {
-    let nodes = view.names("sys/devices/system/node")?;
-    let of_node = |name: &String| {
-        let number = name.strip_prefix("node")?.parse::<u32>().ok()?;
-        let cpus = view.text(&format!("sys/devices/system/node/{name}/cpulist")).ok()?;
-        Some(format!("{number}: CPUs {cpus}"))
-    };
-    Ok(nodes.iter().filter_map(of_node).collect::<Vec<_>>().join("; "))
 }
 
 fn caches(view: &View<'_>) -> Result<String, String> {

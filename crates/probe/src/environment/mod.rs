@@ -1,6 +1,7 @@
 //! The environment of a run: everything about the host that can move a figure.
 
 mod hardware;
+mod inventory;
 mod redact;
 mod system;
 
@@ -8,24 +9,33 @@ use std::path::Path;
 
 use tare_model::environment::{Environment, Section};
 
+use crate::Ethtool;
+use inventory::Place;
 use redact::Redactor;
 
 /// Title of the section that callers add the versions of programs to.
 pub const SOFTWARE: &str = "Software";
 
 /// Describes this host. A fact that cannot be read is there with the reason in place of its value, so this never
-/// fails.
+/// fails. `places`: what of the run's is where, in words such as `the run folder`, so that the disk under each is known.
 ///
 /// With `redact`, host names, MAC and IP addresses, UUIDs and the values of kernel parameters that have no bearing on
 /// performance are replaced. Serial numbers and asset tags are not read in either case.
-pub fn capture(redact: bool) -> Environment {
-    capture_in(Path::new("/"), redact)
+pub fn capture(redact: bool, places: &[(&str, &Path)]) -> Environment {
+    let ethtool = Ethtool::open().map_err(|error| reason(&error));
+    // What is not there yet will be where the directory above it is.
+    let disk = |path: &Path| {
+        let path = std::path::absolute(path).ok()?;
+        path.ancestors().find(|above| above.exists()).and_then(crate::disk_of)
+    };
+    let places: Vec<Place> = places.iter().map(|(place, path)| ((*place).to_owned(), disk(path))).collect();
+    capture_in(Path::new("/"), redact, &ethtool, &places)
 }
 
-/// The same of a copy of `/proc`, `/sys`, `/etc` and `/boot` under `root`.
-pub fn capture_in(root: &Path, redact: bool) -> Environment {
+/// The same of a copy of `/proc`, `/sys`, `/etc`, `/boot` and `/usr/share` under `root`.
+fn capture_in(root: &Path, redact: bool, ethtool: &Result<Ethtool, String>, places: &[Place]) -> Environment {
     let view = View { root };
-    let mut sections = vec![
+    let sections = vec![
         hardware::cpu(&view),
         hardware::memory(&view),
         system::kernel(&view, redact),
@@ -35,13 +45,17 @@ pub fn capture_in(root: &Path, redact: bool) -> Environment {
         system::limits(&view),
         system::software(&view),
     ];
+    let hardware = inventory::read(&view, ethtool, places);
+    let mut environment = Environment { sections, hardware, machines: Vec::new(), redacted: redact };
     if redact {
         let redactor = Redactor::new(view.text("proc/sys/kernel/hostname").unwrap_or_default());
-        for (_, value) in sections.iter_mut().flat_map(|section| &mut section.facts) {
+        for (_, value) in environment.sections.iter_mut().flat_map(|section| &mut section.facts) {
             *value = redactor.redact(value);
         }
+        let cells = environment.hardware.iter_mut().flat_map(|table| table.rows.iter_mut().flatten());
+        cells.for_each(|cell| *cell = redactor.redact_device(cell));
     }
-    Environment { sections, redacted: redact }
+    environment
 }
 
 /// Adds the version of a program (tare itself, a container runtime) to the section [`SOFTWARE`].
@@ -116,6 +130,10 @@ impl Facts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn capture_in(root: &Path, redact: bool) -> Environment {
+        super::capture_in(root, redact, &Err("a copy of a host has none".to_owned()), &[])
+    }
 
     /// A host with every kind of secret in the places where hosts keep them.
     fn fake_root() -> tempfile::TempDir {
@@ -215,8 +233,16 @@ mod tests {
     }
 
     #[test]
+    fn a_place_that_is_not_there_yet_is_on_the_disk_above_it() {
+        let said = |place: &str| format!("{:?}", capture(true, &[("it", Path::new(place))]).hardware);
+        let here = std::env::current_dir().unwrap();
+        assert_eq!(said("to/be/made"), said(here.to_str().unwrap()));
+        assert!(said("/proc/self").contains("The disk under it is not known"));
+    }
+
+    #[test]
     fn this_host_is_described_without_its_name() {
-        let environment = capture(true);
+        let environment = capture(true, &[("the root", Path::new("/"))]);
         assert!(!fact(&environment, "Kernel", "release").starts_with("not available"));
         let mut with_tools = environment.clone();
         add_software(&mut with_tools, "tare", "0.1.0");

@@ -95,12 +95,22 @@ impl Redactor {
 
     /// The text with every word that names the host replaced.
     pub fn redact(&self, text: &str) -> String {
+        self.without(text, |word| self.names_host(word))
+    }
+
+    /// The same of what a device says of itself: there, four numbers with full stops between them are the version of a firmware, and no
+    /// address.
+    pub fn redact_device(&self, text: &str) -> String {
+        self.without(text, |word| self.is_name(word) || is_mac(word) || is_uuid(word))
+    }
+
+    fn without(&self, text: &str, goes: impl Fn(&str) -> bool) -> String {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
         while !rest.is_empty() {
             let length = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
             let (word, after) = rest.split_at(length);
-            out.push_str(if self.names_host(word) { REDACTED } else { word });
+            out.push_str(if goes(word) { REDACTED } else { word });
             let separators = after.find(is_word).unwrap_or(after.len());
             out.push_str(&after[..separators]);
             rest = &after[separators..];
@@ -111,10 +121,11 @@ impl Redactor {
     fn names_host(&self, word: &str) -> bool {
         // A full stop or a colon at the end belongs to the sentence.
         let word = word.trim_end_matches(['.', ':']);
+        self.is_name(word) || is_address(word) || is_mac(word) || is_uuid(word)
+    }
+
+    fn is_name(&self, word: &str) -> bool {
         self.names.iter().any(|name| name.eq_ignore_ascii_case(word))
-            || is_address(word)
-            || is_mac(word)
-            || is_uuid(word)
     }
 }
 
@@ -167,6 +178,12 @@ mod tests {
         ] {
             assert_eq!(redactor.redact(&format!("at {secret}, up")), "at (redacted), up", "{secret}");
         }
+    }
+
+    #[test]
+    fn the_version_of_a_firmware_is_no_address() {
+        let redactor = Redactor::new("db7".into());
+        assert_eq!(redactor.redact_device("22.31.10.14 db7 52:54:00:ab:cd:ef"), "22.31.10.14 (redacted) (redacted)");
     }
 
     #[test]

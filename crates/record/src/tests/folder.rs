@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use proptest::prelude::*;
+use tare_model::environment::{HardwareTable, Machine};
 use tare_model::histogram::Bin;
 use tare_model::precision::{CaseBlocks, WhyEnded};
 use tare_model::sample::{Sample, Source};
@@ -49,6 +50,23 @@ fn what_was_written_is_read_and_a_whole_folder_has_no_problems() {
     assert_eq!(folder.trial(99).unwrap(), None);
     assert!(folder.facts().finished);
     assert_eq!(folder.verify(), vec![]);
+}
+
+#[test]
+fn a_machine_is_shown_as_it_was_described_last() {
+    let (dir, plan) = (tempfile::tempdir().unwrap(), testing::plan(1));
+    let mut writer = RunWriter::create(dir.path(), "", &plan, &testing::environment(), testing::RUN_ID, "0").unwrap();
+    let machine = |name: &str, title: &str| {
+        let hardware = vec![HardwareTable { title: title.to_owned(), ..HardwareTable::default() }];
+        Machine { name: name.to_owned(), hardware, ..Machine::default() }
+    };
+    for (name, title) in [("client", "old"), ("arm b", "only"), ("client", "new")] {
+        writer.journal(&JournalEvent::MachineDescribed(machine(name, title))).unwrap();
+    }
+    drop(writer);
+    let folder = RunFolder::open(dir.path()).unwrap();
+    assert_eq!(folder.environment().machines, [machine("arm b", "only"), machine("client", "new")]);
+    assert_eq!(folder.environment().sections, testing::environment().sections);
 }
 
 #[test]

@@ -165,7 +165,7 @@ fn a_folder_of_published_figures_is_whole() {
         })
         .collect();
     let dir = tempfile::tempdir().unwrap();
-    let environment = tare_model::environment::Environment { sections: Vec::new(), redacted: true };
+    let environment = tare_model::environment::Environment { redacted: true, ..Default::default() };
     let mut writer = RunWriter::create(dir.path(), "", &plan, &environment, testing::RUN_ID, "0.1.0").unwrap();
     trials.iter().for_each(|record| writer.append(record).unwrap());
     writer.journal(&JournalEvent::RunFinished).unwrap();

@@ -9,6 +9,7 @@ use tare_model::precision::{CaseBlocks, is_spared};
 use tare_model::study::{Case, LabSpec, Placement};
 
 use super::account;
+use super::hardware;
 use super::setting::load;
 use super::table::{Cell, Column, Table};
 use super::{case_label, density};
@@ -24,6 +25,10 @@ pub(crate) struct Disclosure {
     pub(crate) arms: Table,
     pub(crate) cases: Table,
     pub(crate) environment: Vec<Table>,
+    /// The host's devices.
+    pub(crate) hardware: Vec<Table>,
+    /// The machines beside the host, each with its tables.
+    pub(crate) machines: Vec<(String, Vec<Table>)>,
     /// What driver and guest of each arm said of themselves.
     pub(crate) facts: Vec<Table>,
     pub(crate) redacted: bool,
@@ -45,6 +50,8 @@ impl Disclosure {
             arms: arms_table(findings),
             cases: cases_table(findings),
             environment: sections(findings, |_| !published),
+            hardware: hardware::tables("", &findings.environment.hardware),
+            machines: findings.environment.machines.iter().map(hardware::machine).collect(),
             facts: if published { Vec::new() } else { account::facts(findings, arms) },
             redacted: findings.environment.redacted,
             order: order(findings, arms).filter(|_| !published),
@@ -59,7 +66,7 @@ pub(crate) fn sections(findings: &Findings, wanted: impl Fn(&str) -> bool) -> Ve
 }
 
 /// A table of names and values.
-fn facts(caption: &str, facts: Vec<(String, String)>) -> Table {
+pub(super) fn facts(caption: &str, facts: Vec<(String, String)>) -> Table {
     let mut table = Table::new(caption, vec![Column::text("Fact"), Column::text("Value")]);
     table.rows = facts.into_iter().map(|(name, value)| vec![Cell::text(name), Cell::text(value)]).collect();
     table

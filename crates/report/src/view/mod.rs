@@ -11,6 +11,7 @@ mod disclosure;
 mod exits;
 pub(crate) mod fold;
 pub(crate) mod glance;
+mod hardware;
 pub(crate) mod limits;
 mod measures;
 mod method;

@@ -197,7 +197,7 @@ impl Ascending<'_> {
         asked.map_err(|error| self.not_added(Phase::Connect, (&error.to_string(), false), gathered))?;
         if self.serial == 1 {
             weigh_idle(gathered);
-            trial.tell_facts(gathered);
+            trial.tell_facts(gathered)?;
         }
         trial.check_parity_of(position, gathered);
         let Some(guest) = gathered.guests.last() else { return Ok(()) };
