@@ -65,6 +65,7 @@ fn an_arm_in_the_lab_and_one_behind_ssh_take_turns_from_this_host() {
         for expected in ["guest clock", "machine CPU, by its own kernel"] {
             assert!(facts.iter().any(|fact| fact == expected), "{expected}: {facts:?}");
         }
+        described(&out, "arm far", "the agent");
         in_turns(&trials(&out));
         // What is known of the machine's CPUs is said where it is shown.
         let whole = "turns of other arms included";
@@ -73,6 +74,22 @@ fn an_arm_in_the_lab_and_one_behind_ssh_take_turns_from_this_host() {
         let report = std::fs::read_to_string(out.join("report.md")).unwrap();
         assert!(stdout(&planned).contains(whole) && report.contains(whole), "{report}");
     });
+}
+
+/// Checks that a machine described itself once, with what its agent lies on, and that the report shows it.
+#[track_caller]
+fn described(out: &Path, name: &str, holds: &str) {
+    let folder = RunFolder::open(out).unwrap();
+    let machines = &folder.environment().machines;
+    let machine = machines.iter().find(|machine| machine.name == name).unwrap_or_else(|| panic!("{machines:?}"));
+    let disks = machine.hardware.iter().find(|table| table.title == "Disks").expect("its disks");
+    let words = disks.rows.iter().flatten().chain(&disks.notes);
+    assert!(words.into_iter().any(|text| text.contains(holds)), "{disks:?}");
+    assert!(machine.sections.iter().any(|section| section.title == "Kernel"), "{machine:?}");
+    let lines = journal(out).lines().filter(|line| line.contains(&format!("\"name\":\"{name}\""))).count();
+    assert_eq!(lines, 1, "once a run");
+    let report = std::fs::read_to_string(out.join("report.md")).unwrap();
+    assert!(report.contains(&format!("**{name}: Kernel**")), "{report}");
 }
 
 /// Checks that the trials of each set were driven in turns, and that CPU is charged to the arm in the lab alone.
@@ -151,6 +168,8 @@ fn load_comes_from_a_machine_behind_ssh() {
         is_clean(&out);
         let facts = query::<String>(&out, "SELECT value FROM facts WHERE name = 'driver clock'");
         assert!(facts.len() == 2 && facts.iter().all(|fact| fact.contains("us")), "{facts:?}");
+        described(&out, "arm far", "the agent");
+        described(&out, "client", "the agent");
     });
 }
 
