@@ -72,6 +72,7 @@ pub(crate) fn study(published: Published, arms: Vec<Arm>, cases: Vec<Case>) -> S
         trust_domain: None,
         score: None,
         published: Some(published),
+        compare_with: None,
     }
 }
 

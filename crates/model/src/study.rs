@@ -56,6 +56,16 @@ pub struct Study {
     pub score: Option<ScoreSpec>,
     /// Where the figures were published; `None`: tare measures them.
     pub published: Option<Published>,
+    /// What is drawn beside the figures; `None`: nothing but what was measured.
+    pub compare_with: Option<CompareWith>,
+}
+
+/// Figures of others that a report draws beside those that were measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CompareWith {
+    /// What a published study of the same question found.
+    Published,
 }
 
 impl Study {

@@ -73,6 +73,7 @@ pub fn study(blocks: u32) -> Study {
         client: tare_model::study::ClientHost::Local,
         trust_domain: None,
         published: None,
+        compare_with: None,
         score: None,
     }
 }

@@ -133,7 +133,9 @@ fn instances(out: &mut String, report: &Report) {
             push_tables(out, part.table.as_slice());
         }
     }
-    out.push_str(&format!("{}\n\n", escaped(view.published)));
+    if !view.published.is_empty() {
+        out.push_str(&format!("{}\n\n", escaped(view.published)));
+    }
 }
 
 fn answer(out: &mut String, report: &Report) {

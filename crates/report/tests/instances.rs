@@ -6,6 +6,7 @@ use crate::page::{header, html, parsed, rows};
 use std::collections::BTreeSet;
 
 use roxmltree::{Document, Node};
+use tare_model::study::CompareWith;
 
 /// Texts of a drawn figure.
 fn drawn(document: &Document<'_>, id: &str) -> Vec<String> {
@@ -101,11 +102,29 @@ fn every_figure_is_drawn_in_both_layouts_and_says_what_it_shows() {
     }
     let lost = drawn(&document, "fig-instances-1-lost-w");
     assert!(lost.iter().any(|text| text.contains("CPU held at 40 %")), "{lost:?}");
-    assert!(lost.iter().any(|text| text == "published, 2011: 2 to 3 %"), "{lost:?}");
     let gained = drawn(&document, "fig-instances-1-gained-w");
     assert!(
         gained.iter().any(|text| text == "1,000 clients") && gained.iter().any(|text| text == "container (points)")
     );
+}
+
+#[test]
+fn published_bands_are_drawn_only_where_the_study_compares_with_them() {
+    let mut findings = fixture::instances();
+    for (compare_with, drawn_there) in [(None, false), (Some(CompareWith::Published), true)] {
+        findings.plan.study.compare_with = compare_with;
+        let page = html(&findings);
+        let document = parsed(&page);
+        for (figure, band) in [("lost", "published, 2011: 2 to 3 %"), ("gained", "published, 2011: 1 to 4 points")] {
+            for layout in ["w", "n"] {
+                let texts = drawn(&document, &format!("fig-instances-1-{figure}-{layout}"));
+                assert_eq!(texts.iter().any(|text| text == band), drawn_there, "{figure} {layout}: {texts:?}");
+            }
+        }
+        assert_eq!(page.contains("a published study of 2011 (several"), drawn_there);
+        let markdown = tare_report::markdown(&findings);
+        assert_eq!(markdown.contains("a published study of 2011"), drawn_there);
+    }
 }
 
 #[test]

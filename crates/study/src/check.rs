@@ -133,6 +133,7 @@ pub(crate) fn study(root: &Cursor<'_>, catalog: &dyn Catalog) -> Option<Study> {
         client,
         trust_domain: memory::trust_domain(&file, root, &arms),
         published: None,
+        compare_with: file.compare_with.value,
         score: capacity::score(&file, &context, &cases),
         arms,
         cases,

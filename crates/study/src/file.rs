@@ -4,7 +4,7 @@
 use tare_model::guest::Seccomp;
 use tare_model::load::Arrivals;
 use tare_model::merging::HugePages;
-use tare_model::study::{Placement, STUDY_SCHEMA};
+use tare_model::study::{CompareWith, Placement, STUDY_SCHEMA};
 use tare_model::turns::Waiting;
 
 use crate::language::shape::{
@@ -65,6 +65,8 @@ table! {
         required arms: Named<Arm<'a>> = r#"{ native = { platform = "native" } }"#,
         /// One figure over several cases with `capacity`: 100 times the geometric mean of each one's capacity over the reference that is given here.
         optional score: Named<Reference> = "{ banking = 120, ecommerce = 114 }",
+        /// What the report draws beside the measured figures: `published`, bands of what a published study of the same question found, for workloads that have one (`social` with several instances). By default nothing: the report shows what was measured.
+        optional compare_with: CompareWith = r#""published""#,
         /// Size of the measured guest, for every case that gives no other.
         optional guest: Guest<'a> = r#"{ cpus = 1, memory = "1GiB" }"#,
         /// Phases of every trial, for every case that gives no other.

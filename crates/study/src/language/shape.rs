@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use tare_model::guest::Seccomp;
 use tare_model::load::Arrivals;
 use tare_model::merging::HugePages;
-use tare_model::study::Placement;
+use tare_model::study::{CompareWith, Placement};
 use tare_model::turns::Waiting;
 use tare_model::units::{BitRate, ByteSize, Rate, Span};
 
@@ -268,6 +268,10 @@ impl Words for Arrivals {
 impl Words for HugePages {
     const WORDS: &'static [(&'static str, Self)] =
         &[("always", Self::Always), ("madvise", Self::Madvise), ("never", Self::Never)];
+}
+
+impl Words for CompareWith {
+    const WORDS: &'static [(&'static str, Self)] = &[("published", Self::Published)];
 }
 
 impl Words for Placement {

@@ -130,6 +130,11 @@ impl<'a> Group<'a> {
         all.into_iter().map(f64::from).collect()
     }
 
+    /// A band of published figures, where the study compares with them.
+    fn band(&self, low: f64, high: f64, name: &str) -> Option<(f64, f64, String)> {
+        self.published.then(|| (low, high, name.to_owned()))
+    }
+
     pub(super) fn lost(&self, id: &str) -> Option<PartView> {
         let arms: Vec<(&ArmConsolidation, ArmLook)> = self.shown().collect();
         let middle = (arms.len().saturating_sub(1)) as f64 / 2.0;
@@ -140,7 +145,7 @@ impl<'a> Group<'a> {
                 Some(Line { shift, ..Line::new(look.clone(), changes(found)) })
             };
             let title = format!("lost for each instance more, CPU held at {}", format::share(*share));
-            let band = Some((2.0, 3.0, "published, 2011: 2 to 3 %".to_owned()));
+            let band = self.band(2.0, 3.0, "published, 2011: 2 to 3 %");
             Panel { band, ..Panel::new(title, percent(), arms.iter().enumerate().filter_map(line).collect()) }
         };
         let mut panels: Vec<Panel> = self.fixed(|arm| &arm.lost).iter().map(panel).collect();
@@ -172,7 +177,7 @@ impl<'a> Group<'a> {
                 let look = ArmLook::series(n, format!("{} clients", load(*clients)));
                 Some(Line { shift: (n as f64 - middle) * APART / 1.5, ..Line::new(look, changes(found)) })
             };
-            let band = Some((1.0, 4.0, "published, 2011: 1 to 4 points".to_owned()));
+            let band = self.band(1.0, 4.0, "published, 2011: 1 to 4 points");
             Panel { band, ..Panel::new(look.label, points(), fixed.iter().enumerate().filter_map(line).collect()) }
         };
         let mut panels: Vec<Panel> = self.shown().map(panel).collect();

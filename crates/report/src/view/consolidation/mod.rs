@@ -9,20 +9,22 @@ use serde::Serialize;
 use tare_model::findings::{ArmConsolidation, ConsolidationFindings, Estimate, Findings};
 use tare_model::guest::GuestSize;
 use tare_model::metric::Unit;
+use tare_model::study::CompareWith;
 
 use super::case::FigureView;
 use super::table::Table;
 use crate::format;
 use crate::plot::arms::{ArmLook, Arms};
 
-/// What a study of 2011 found for the same question, to be read beside ours.
-pub(crate) const PUBLISHED: &str = "Beside it: a published study of 2011 (several application servers in one virtual machine) found that each instance more cost 2 to 3 % of \
+/// What a study of 2011 found for the same question. It is shown only where the study asks for it.
+const PUBLISHED: &str = "Beside it: a published study of 2011 (several application servers in one virtual machine) found that each instance more cost 2 to 3 % of \
                                     the throughput at a fixed CPU utilisation, and 1 to 4 points of CPU at a fixed load, levelling off after about 4 instances.";
 
 /// The section.
 #[derive(Debug, Serialize)]
 pub(crate) struct ConsolidationView {
     pub(crate) groups: Vec<GroupView>,
+    /// Empty where the study does not compare with what was published.
     pub(crate) published: &'static str,
 }
 
@@ -49,14 +51,15 @@ pub(crate) struct PartView {
 
 impl ConsolidationView {
     pub(super) fn new(findings: &Findings, arms: &Arms) -> Option<Self> {
+        let published = findings.plan.study.compare_with == Some(CompareWith::Published);
         let groups: Vec<GroupView> = findings
             .consolidation
             .iter()
             .enumerate()
-            .map(|(n, found)| Group { found, arms }.view(&format!("fig-instances-{}", n + 1)))
+            .map(|(n, found)| Group { found, arms, published }.view(&format!("fig-instances-{}", n + 1)))
             .filter(|group| !group.parts.is_empty())
             .collect();
-        (!groups.is_empty()).then_some(Self { groups, published: PUBLISHED })
+        (!groups.is_empty()).then_some(Self { groups, published: if published { PUBLISHED } else { "" } })
     }
 }
 
@@ -65,7 +68,7 @@ pub(super) fn headlines(findings: &Findings, arms: &Arms) -> Vec<String> {
     let several = findings.consolidation.len() > 1;
     let of = |found: &ConsolidationFindings| {
         let place = if several { format!("{}: ", of_size(&found.guest)) } else { String::new() };
-        let own = Group { found, arms }.headlines();
+        let own = Group { found, arms, published: false }.headlines();
         own.into_iter().map(|sentence| format!("{place}{sentence}")).collect::<Vec<_>>()
     };
     findings.consolidation.iter().flat_map(of).collect()
@@ -98,6 +101,8 @@ pub(super) fn load(load: f64) -> String {
 struct Group<'a> {
     found: &'a ConsolidationFindings,
     arms: &'a Arms,
+    /// Whether bands of published figures are drawn.
+    published: bool,
 }
 
 impl<'a> Group<'a> {
@@ -155,7 +160,7 @@ fn change_parts(estimate: &Estimate, unit: &str) -> format::Parts {
 pub(crate) fn lines(findings: &Findings, arms: &Arms) -> Vec<(String, Vec<String>)> {
     let of = |found: &ConsolidationFindings| {
         let heading = format!("Several instances in one {}: {}", of_size(&found.guest), found.workload);
-        (heading, Group { found, arms }.lines())
+        (heading, Group { found, arms, published: false }.lines())
     };
     findings.consolidation.iter().map(of).filter(|(_, lines)| !lines.is_empty()).collect()
 }
