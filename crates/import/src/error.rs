@@ -76,12 +76,28 @@ pub enum ImportError {
         second: PathBuf,
     },
     /// The file of claims is wrong.
-    #[error("{}: {what}. docs/reference/published.md describes the file", file.display())]
+    #[error("{}, line {line}: {what}. docs/reference/published.md describes the file", file.display())]
     Claims {
         /// The file.
         file: PathBuf,
+        /// Line, from 1.
+        line: u64,
         /// What is wrong with it.
         what: String,
+    },
+    /// One claim is wrong.
+    #[error("{}, line {line}, field `{field}`: {what}. {remedy}", file.display())]
+    Claim {
+        /// The file.
+        file: PathBuf,
+        /// Line at which the claim begins, from 1.
+        line: u64,
+        /// Key in the claim.
+        field: String,
+        /// What is wrong.
+        what: String,
+        /// What helps.
+        remedy: String,
     },
     /// The run folder cannot be written.
     #[error(transparent)]

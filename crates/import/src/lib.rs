@@ -5,8 +5,10 @@
 //! tell stays absent: analysis, report and audit then see what its readers saw. The formats are in `docs/reference/published.md`.
 
 mod claims;
+mod conditions;
 mod density;
 mod error;
+mod figures;
 mod report;
 mod store;
 mod study;

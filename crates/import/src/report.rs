@@ -7,12 +7,15 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use tare_model::plan::Plan;
 use tare_model::published::Published;
+use tare_model::study::Study;
 use tare_model::trial::TrialRecord;
 use tare_record::{JournalEvent, RunWriter};
 
+use crate::claims::KnownReport;
 use crate::error::ImportError;
+use crate::study::ReportedTrial;
 use crate::table::{FILE_BYTES_MAX, Format, Table};
-use crate::{claims, density, store, study, web};
+use crate::{claims, conditions, density, figures, store, study, web};
 
 /// What was read.
 #[derive(Debug, Clone, PartialEq)]
@@ -84,7 +87,8 @@ pub fn read(paths: &[PathBuf]) -> Result<Imported, ImportError> {
     let mut tables: Vec<Table> = Vec::new();
     for file in files {
         let table = Table::parse(&file, &bytes(&file)?)?;
-        if let Some(first) = tables.iter().find(|known| known.format == table.format) {
+        let first = tables.iter().find(|known| known.format == table.format && !table.format.names_report());
+        if let Some(first) = first {
             return Err(ImportError::Twice { first: first.file.clone(), second: file });
         }
         tables.push(table);
@@ -97,12 +101,20 @@ pub fn read(paths: &[PathBuf]) -> Result<Imported, ImportError> {
 }
 
 /// The published reports that ship with tare: (name of the file, its text).
-const SHIPPED: [(&str, &str); 5] = [
+const SHIPPED: [(&str, &str); 13] = [
     ("000-density.csv", include_str!("../published/000-density.csv")),
+    ("000-conditions.csv", include_str!("../published/000-conditions.csv")),
+    ("001-figures.csv", include_str!("../published/001-figures.csv")),
+    ("001-conditions.csv", include_str!("../published/001-conditions.csv")),
     ("002-web-iterations.csv", include_str!("../published/002-web-iterations.csv")),
     ("002-web-latency.csv", include_str!("../published/002-web-latency.csv")),
     ("002-web-throughput.csv", include_str!("../published/002-web-throughput.csv")),
+    ("002-web-errors.csv", include_str!("../published/002-web-errors.csv")),
+    ("002-conditions.csv", include_str!("../published/002-conditions.csv")),
+    ("003-figures.csv", include_str!("../published/003-figures.csv")),
+    ("003-conditions.csv", include_str!("../published/003-conditions.csv")),
     ("004-store.csv", include_str!("../published/004-store.csv")),
+    ("004-conditions.csv", include_str!("../published/004-conditions.csv")),
 ];
 
 /// The published reports that ship with tare.
@@ -116,25 +128,56 @@ pub fn shipped() -> Result<Imported, ImportError> {
 }
 
 fn imported(tables: &[Table], beside: Option<(&Path, &str)>, mut notes: Vec<String>) -> Result<Imported, ImportError> {
+    let conditions: Vec<&Table> = tables.iter().filter(|table| table.format == Format::Conditions).collect();
     let mut reports = Vec::new();
-    for group in grouped(tables) {
-        reports.push(report(&group, beside, &mut notes)?);
+    for group in grouped(tables)? {
+        reports.push(report(&group, &conditions, beside, &mut notes)?);
     }
+    let names: Vec<String> = reports.iter().map(|report: &Report| report.published().report).collect();
+    conditions::check(&conditions, &names)?;
+    reports.sort_by_key(|report| report.plan.study.name.clone());
     Ok(Imported { reports, notes })
 }
 
-/// The tables of each report.
-fn grouped(tables: &[Table]) -> Vec<Vec<&Table>> {
-    let of = |formats: &[Format]| -> Vec<&Table> {
-        formats.iter().filter_map(|format| tables.iter().find(|table| table.format == *format)).collect()
-    };
-    let web = [Format::WebIterations, Format::WebLatency, Format::WebThroughput];
-    [of(&[Format::Density]), of(&web), of(&[Format::Store])].into_iter().filter(|group| !group.is_empty()).collect()
+/// The tables of one report, and its name where they tell it.
+struct Group<'a> {
+    tables: Vec<&'a Table>,
+    name: Option<&'a str>,
 }
 
-fn report(tables: &[&Table], beside: Option<(&Path, &str)>, notes: &mut Vec<String>) -> Result<Report, ImportError> {
-    let known = claims::of(tables, beside)?;
-    let published = known.published.clone();
+/// The tables of each report.
+fn grouped(tables: &[Table]) -> Result<Vec<Group<'_>>, ImportError> {
+    let of = |formats: &[Format]| Group {
+        tables: formats.iter().filter_map(|format| tables.iter().find(|table| table.format == *format)).collect(),
+        name: None,
+    };
+    let web = [Format::WebIterations, Format::WebLatency, Format::WebThroughput, Format::WebErrors];
+    let mut groups = vec![of(&[Format::Density]), of(&web), of(&[Format::Store])];
+    groups.retain(|group| !group.tables.is_empty());
+    let figures = tables.iter().filter(|table| table.format == Format::Figures);
+    for (table, row) in figures.flat_map(|table| table.rows.iter().map(move |row| (table, row))) {
+        let name = table.text(row, "report");
+        if !claims::is_name(name) {
+            let what = format!("`{}` is not the name of a report", name.escape_debug());
+            return Err(table.wrong(row, "report", what, &format!("Use {}", claims::NAME_FITS)));
+        }
+        match groups.iter_mut().find(|group| group.name == Some(name)) {
+            Some(group) if group.tables.iter().any(|known| std::ptr::eq(*known, table)) => {}
+            Some(group) => group.tables.push(table),
+            None => groups.push(Group { tables: vec![table], name: Some(name) }),
+        }
+    }
+    Ok(groups)
+}
+
+fn report(
+    group: &Group<'_>,
+    conditions: &[&Table],
+    beside: Option<(&Path, &str)>,
+    notes: &mut Vec<String>,
+) -> Result<Report, ImportError> {
+    let known = claims::of(&group.tables, group.name, beside)?;
+    let mut published = known.published.clone();
     if !known.known {
         let names: Vec<String> = published.files.iter().map(|(name, _)| name.clone()).collect();
         notes.push(format!(
@@ -143,23 +186,41 @@ fn report(tables: &[&Table], beside: Option<(&Path, &str)>, notes: &mut Vec<Stri
             claims::FILE
         ));
     }
-    let find = |format: Format| tables.iter().copied().find(|table| table.format == format);
-    let (mut study, reported) = match (find(Format::Density), find(Format::Store)) {
-        (Some(table), _) => density::imported(table, published)?,
-        (_, Some(table)) => store::imported(table, published)?,
+    let own = conditions.iter().filter(|table| table.of_report(&published.report).next().is_some());
+    published.files.extend(own.map(|table| (table.name(), table.sha256.clone())));
+    let name = published.report.clone();
+    let (mut study, reported) = studied(group, &known, published)?;
+    known.name(&mut study);
+    let disclosed = conditions::of(conditions, &name, &study)?;
+    study.published.iter_mut().for_each(|own| own.conditions.clone_from(&disclosed));
+    claims::check(&study, &known)?;
+    let (plan, trials) = study::planned(study, reported);
+    Ok(Report { plan, trials })
+}
+
+/// The tables of a report as a study and its trials.
+fn studied(
+    group: &Group<'_>,
+    known: &KnownReport,
+    published: Published,
+) -> Result<(Study, Vec<ReportedTrial>), ImportError> {
+    if group.name.is_some() {
+        return figures::imported(&group.tables, &known.described(), published);
+    }
+    let find = |format: Format| group.tables.iter().copied().find(|table| table.format == format);
+    match (find(Format::Density), find(Format::Store)) {
+        (Some(table), _) => density::imported(table, published),
+        (_, Some(table)) => store::imported(table, published),
         _ => {
             let own = web::Tables {
                 iterations: find(Format::WebIterations),
                 latency: find(Format::WebLatency),
                 throughput: find(Format::WebThroughput),
+                errors: find(Format::WebErrors),
             };
-            web::imported(&own, published)?
+            web::imported(&own, published)
         }
-    };
-    known.name(&mut study);
-    claims::check(&study, beside.map(|(file, _)| file))?;
-    let (plan, trials) = study::planned(study, reported);
-    Ok(Report { plan, trials })
+    }
 }
 
 /// The CSV files that a path names, and the folder in which they are. What else is in a folder is left alone, and noted.

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
+use tare_model::metric::Unit;
+use tare_model::published::{Place, unit};
 
 use crate::error::ImportError;
 
@@ -14,6 +16,9 @@ pub(crate) const FILE_BYTES_MAX: u64 = 4 << 20;
 const FIGURE_MAX: f64 = 1e12;
 /// Longest name of a platform, a workload or a request type.
 const NAME_CHARS_MAX: usize = 64;
+
+/// Longest words of a condition.
+const WORDS_CHARS_MAX: usize = 200;
 
 /// The formats, one a table of the published reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -27,13 +32,32 @@ pub(crate) enum Format {
     WebLatency,
     /// Resources at the largest web load.
     WebThroughput,
+    /// Wrong answers by web iteration.
+    WebErrors,
     /// Orders a minute by client and guest.
     Store,
+    /// Single figures that a text states. Several files of it may be read at a time.
+    Figures,
+    /// Conditions that a report discloses. Several files of it may be read at a time.
+    Conditions,
 }
 
 impl Format {
-    pub(crate) const ALL: [Self; 5] =
-        [Self::Density, Self::WebIterations, Self::WebLatency, Self::WebThroughput, Self::Store];
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Density,
+        Self::WebIterations,
+        Self::WebLatency,
+        Self::WebThroughput,
+        Self::WebErrors,
+        Self::Store,
+        Self::Figures,
+        Self::Conditions,
+    ];
+
+    /// Whether each line names its report, so that several files of it may be read at a time.
+    pub(crate) const fn names_report(self) -> bool {
+        matches!(self, Self::Figures | Self::Conditions)
+    }
 
     /// Names of the columns.
     pub(crate) const fn columns(self) -> &'static [&'static str] {
@@ -57,7 +81,10 @@ impl Format {
                 &["workload", "environment", "sessions", "response_s", "cpu_cores", "network_mbps", "disk_ms"]
             }
             Self::WebThroughput => &["workload", "environment", "sessions", "cpu_percent", "network_mbps", "disk_ms"],
+            Self::WebErrors => &["environment", "workload", "iteration", "validation_errors", "line"],
             Self::Store => &["configuration", "client", "guest", "orders_per_minute"],
+            Self::Figures => &["report", "case", "arm", "figure", "least", "most", "unit", "line"],
+            Self::Conditions => &["report", "case", "arm", "subject", "what", "value", "unit", "source"],
         }
     }
 
@@ -148,6 +175,41 @@ impl Table {
         Ok(text)
     }
 
+    /// A name, or nothing where it is of all of them.
+    pub(crate) fn name_or_all<'a>(&self, row: &'a Row, column: &str) -> Result<&'a str, ImportError> {
+        if self.text(row, column).is_empty() { Ok("") } else { self.name_in(row, column) }
+    }
+
+    /// Words: 1 to [`WORDS_CHARS_MAX`] characters that can be printed, of ASCII.
+    pub(crate) fn words<'a>(&self, row: &'a Row, column: &str) -> Result<&'a str, ImportError> {
+        let text = self.text(row, column);
+        let fits = |c: char| c.is_ascii_graphic() || c == ' ';
+        if text.is_empty() || text.len() > WORDS_CHARS_MAX || !text.chars().all(fits) {
+            let what =
+                if text.is_empty() { "it is empty".to_owned() } else { format!("`{}` is no text", shortened(text)) };
+            let remedy = format!("Write 1 to {WORDS_CHARS_MAX} characters of ASCII that can be printed");
+            return Err(self.wrong(row, column, what, &remedy));
+        }
+        Ok(text)
+    }
+
+    /// The unit of a line.
+    pub(crate) fn unit<'a>(&self, row: &'a Row) -> Result<(&'a str, Unit, f64), ImportError> {
+        const COLUMN: &str = "unit";
+        let text = self.text(row, COLUMN);
+        if let Some((unit, factor)) = unit::named(text) {
+            return Ok((text, unit, factor));
+        }
+        let what = if text.is_empty() {
+            "the figure has no unit".to_owned()
+        } else {
+            format!("`{}` is not a unit that is known", shortened(text))
+        };
+        let names: Vec<&str> = unit::names().collect();
+        let remedy = format!("Units: {}; `{}` is that of words and of bare numbers", names.join(", "), unit::NONE);
+        Err(self.wrong(row, COLUMN, what, &remedy))
+    }
+
     /// A number that is not negative, written with digits and at most one point.
     pub(crate) fn number(&self, row: &Row, column: &str) -> Result<f64, ImportError> {
         let text = self.text(row, column);
@@ -205,10 +267,20 @@ impl Table {
         0.5 * 10f64.powi(-i32::try_from(places).unwrap_or(i32::MAX))
     }
 
+    /// Where a figure stands.
+    pub(crate) fn place(&self, row: &Row, column: &str) -> Place {
+        Place { file: self.name(), line: row.line, field: column.to_owned() }
+    }
+
     /// An error at one figure.
     pub(crate) fn wrong(&self, row: &Row, column: &str, what: String, remedy: &str) -> ImportError {
         let (file, column, remedy) = (self.file.clone(), column.to_owned(), remedy.to_owned());
         ImportError::Cell { file, line: row.line, column, what, remedy }
+    }
+
+    /// Lines of one report, of a format that names it.
+    pub(crate) fn of_report<'a>(&'a self, report: &'a str) -> impl Iterator<Item = &'a Row> {
+        self.rows.iter().filter(move |row| self.text(row, "report") == report)
     }
 
     /// Refuses a table in which two lines tell the same thing.

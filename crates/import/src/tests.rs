@@ -1,4 +1,6 @@
 //! The published figures, read whole; and what is wrong with others, reported with its place.
+
+mod stated;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -42,21 +44,21 @@ fn refused(text: &str) -> String {
 }
 
 #[test]
-fn three_reports_come_out_of_the_folder_and_what_is_no_table_is_noted() {
+fn five_reports_come_out_of_the_folder_and_what_is_no_table_is_noted() {
     let imported = read(&[published()]).unwrap();
     let names: Vec<&str> = imported.reports.iter().map(|report| report.plan.study.name.as_str()).collect();
-    assert_eq!(names, ["published-000", "published-002", "published-004"]);
+    assert_eq!(names, ["published-000", "published-001", "published-002", "published-003", "published-004"]);
     assert_eq!(imported.notes, ["not read, because they are not CSV files: README.md"]);
     let files: Vec<usize> = imported.reports.iter().map(|report| report.published().files.len()).collect();
-    assert_eq!(files, [1, 3, 1]);
+    assert_eq!(files, [2, 2, 5, 2, 2]);
     let claims: Vec<usize> = imported.reports.iter().map(|report| report.published().claims.len()).collect();
-    assert_eq!(claims, [2, 6, 2]);
+    assert_eq!(claims, [2, 7, 11, 10, 2]);
 }
 
 #[test]
 fn web_serving_is_a_search_for_each_arm_with_its_iterations_and_printed_totals() {
     let imported = read(&[published()]).unwrap();
-    let web = &imported.reports[1];
+    let web = &imported.reports[2];
     assert_eq!(web.trials.len(), 12, "three cases at the largest load, three at one load, two arms");
     assert_eq!(web.plan.study.baseline, "native");
     let native = measured(web, "banking", "native");
@@ -83,7 +85,7 @@ fn web_serving_is_a_search_for_each_arm_with_its_iterations_and_printed_totals()
 #[test]
 fn the_mix_is_that_of_the_tables_to_a_seventh_of_a_point() {
     let imported = read(&[published()]).unwrap();
-    for record in imported.reports[1].trials.iter().filter(|record| !record.planned.case.ends_with("-latency")) {
+    for record in imported.reports[2].trials.iter().filter(|record| !record.planned.case.ends_with("-latency")) {
         let Outcome::Completed(measurement) = &record.outcome else { panic!() };
         let probes = &measurement.search.as_ref().unwrap().probes;
         for types in probes.iter().map(|probe| &probe.requests) {
@@ -214,9 +216,13 @@ fn claims_beside_the_tables_are_taken_and_must_fit_them() {
     assert_eq!((imported.reports[0].published().claims.len(), imported.notes.len()), (1, 0));
     assert_eq!(imported.reports[0].plan.study.name, "published-ours");
     for (claims, says) in [
-        (claims("c"), "it names the arm `c`"),
-        (claims("b").replace("ours", "../ours"), "is not the name of a report"),
-        (claims("b").replace("title", "titel"), "titel"), // spelling: on purpose
+        (claims("c"), "claims.toml, line 5, field `arm`: it names the arm `c`"),
+        (claims("b").replace("ours", "../ours"), "claims.toml, line 1: `../ours` is not the name of a report"),
+        (claims("b").replace("title", "titel"), "line 4: unknown field `titel`"), // spelling: on purpose
+        (claims("b").replace("than = \"a\", ", ""), "line 5, field `than`: the claim is a `percent` without a base"),
+        (claims("b").replace("\"a\"", "\"\""), "line 5, field `than`: the claim is a `percent` without a base"),
+        (claims("b").replace("\"a\"", "\"x\""), "line 5, field `than`: it names the arm `x`"),
+        (claims("b").replace("rounding", "round"), "line 5, field `rounding`: missing field `rounding`"),
     ] {
         let bad = folder(&[("t.csv", table), ("claims.toml", &claims)]);
         let said = read(&[bad.path().to_owned()]).map(|_| ()).unwrap_err().to_string();
@@ -273,7 +279,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_below_a_known_header_is_read_or_refused(format in 0..5usize, text in "([a-z0-9.,\"\n-]|[^\u{0}]){0,200}") {
+    fn any_text_below_a_known_header_is_read_or_refused(format in 0..Format::ALL.len(), text in "([a-z0-9.,\"\n-]|[^\u{0}]){0,200}") {
         survives(format!("{}\n{text}", Format::ALL[format].columns().join(",")).as_bytes());
     }
 }
@@ -283,7 +289,7 @@ proptest! {
 
     #[test]
     fn any_figures_in_place_are_read_or_refused(
-        format in 0..5usize,
+        format in 0..Format::ALL.len(),
         lines in proptest::collection::vec(proptest::collection::vec(prop_oneof![
             Just("banking".to_owned()), Just("native".to_owned()), Just("Total".to_owned()), Just("0".to_owned()),
             (0..4u32).prop_map(|n| n.to_string()), any::<u64>().prop_map(|n| n.to_string()), any::<f32>().prop_map(|n| n.to_string()),

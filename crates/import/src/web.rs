@@ -25,6 +25,8 @@ const TOTAL: &str = "Total";
 /// Largest number of sessions and of an iteration that a line may have.
 const SESSIONS_MAX: u32 = 10_000_000;
 const ITERATIONS_MAX: u32 = 1000;
+/// Most lines of a report's text.
+pub(crate) const LINES_MAX: u32 = 1_000_000;
 /// Most bytes of all requests of a type: their sums fit in 64 bits.
 const BYTES_MAX: f64 = 1e13;
 /// Ids of metrics, as the workloads have them.
@@ -44,6 +46,7 @@ pub(crate) struct Tables<'a> {
     pub iterations: Option<&'a Table>,
     pub latency: Option<&'a Table>,
     pub throughput: Option<&'a Table>,
+    pub errors: Option<&'a Table>,
 }
 
 /// The tables as a study and its trials.
@@ -57,6 +60,9 @@ pub(crate) fn imported(
     }
     if let Some(table) = tables.throughput {
         add_resources(table, &mut trials)?;
+    }
+    if let Some(table) = tables.errors {
+        add_errors(table, &mut trials)?;
     }
     if let Some(table) = tables.latency {
         trials.extend(latencies(table)?);
@@ -293,6 +299,7 @@ fn totals(table: &Table, row: &Row, case: &str, arm: &str, iteration: u32) -> Re
             figure: figure.to_owned(),
             value: table.number(row, column)?,
             rounding: table.rounding(row, column),
+            place: Some(table.place(row, column)),
         });
     }
     printed.push(rate(table, row, (case, arm, iteration), "")?);
@@ -314,7 +321,27 @@ fn rate(
         figure: format!("{before}{}", figure::BYTE_RATE),
         value: table.number(row, COLUMN)?,
         rounding: table.rounding(row, COLUMN),
+        place: Some(table.place(row, COLUMN)),
     })
+}
+
+/// Wrong answers of each iteration, of all types together. Iterations are numbered from 1 without a gap.
+fn add_errors(table: &Table, trials: &mut [ReportedTrial]) -> Result<(), ImportError> {
+    table.unique(&["environment", "workload", "iteration"])?;
+    for row in &table.rows {
+        let (case, arm) = (workload(table, row)?, table.name_in(row, "environment")?);
+        let (number, errors) =
+            (table.ordinal(row, "iteration", ITERATIONS_MAX)?, table.count(row, "validation_errors")?);
+        table.ordinal(row, "line", LINES_MAX)?;
+        let own = trials.iter_mut().find(|trial| trial.case == case && trial.arm == arm);
+        let probes = own.and_then(|trial| trial.measurement.search.as_mut()).map(|search| &mut search.probes);
+        let Some(probe) = probes.and_then(|probes| probes.get_mut(number as usize - 1)) else {
+            let what = format!("there is no iteration {number} of {case} on {arm}");
+            return Err(table.wrong(row, "iteration", what, "Name the file of the iterations as well"));
+        };
+        probe.counts.insert(tare_model::count::VALIDATION_ERRORS.to_owned(), errors);
+    }
+    Ok(())
 }
 
 /// What was used at the largest load.

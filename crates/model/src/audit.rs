@@ -23,14 +23,23 @@ pub struct AuditEntry {
 
 /// The entry that judges a claim of a published report, and what it says of it; `None` where none was made.
 pub fn of_claim<'a>(entries: &'a [AuditEntry], claim: &Claim) -> Option<(&'a AuditEntry, &'a str)> {
-    let (check, case) = match &claim.kind {
-        ClaimKind::Percent { case, .. } => (AuditCheck::Base, case.as_str()),
-        ClaimKind::Rate { case, .. } => (AuditCheck::PerRun, case.as_str()),
-        ClaimKind::Score { .. } => (AuditCheck::Score, ""),
-    };
+    let (check, case) = judged_by(&claim.kind);
     let said = said(claim);
     let of = |entry: &'a AuditEntry| Some((entry, entry.detail.strip_prefix(said.as_str())?));
-    entries.iter().filter(|entry| entry.check == check && entry.case == case).find_map(of)
+    let own = |entry: &&AuditEntry| entry.check == check && case.is_none_or(|case| entry.case == case);
+    // Entries are in the order of their gravity: the gravest judges the claim.
+    entries.iter().filter(own).find_map(of)
+}
+
+/// The check that judges a claim, and the case of its entry; `None`: whichever case the check finds.
+fn judged_by(kind: &ClaimKind) -> (AuditCheck, Option<&str>) {
+    match kind {
+        ClaimKind::Percent { case, .. } | ClaimKind::Times { case, .. } => (AuditCheck::Base, Some(case)),
+        ClaimKind::Share { .. } => (AuditCheck::Base, None),
+        ClaimKind::Rate { case, .. } => (AuditCheck::PerRun, Some(case)),
+        ClaimKind::Score { .. } => (AuditCheck::Score, Some("")),
+        ClaimKind::Best { .. } | ClaimKind::Same { .. } | ClaimKind::Product { .. } => (AuditCheck::Claims, None),
+    }
 }
 
 /// How the detail of an entry that judges a claim begins: the claim in quotation marks.
@@ -74,6 +83,8 @@ pub enum AuditCheck {
     Validation,
     /// A score is what its parts make it.
     Score,
+    /// What a report says follows from the conditions that it discloses.
+    Claims,
     /// What offered the load, and what stood behind the server, did not limit it.
     Instrument,
     /// Every arm was repeated, in fresh instances.
@@ -93,6 +104,7 @@ impl AuditCheck {
             Self::Conditions => "conditions",
             Self::Validation => "validation",
             Self::Score => "score",
+            Self::Claims => "claims",
             Self::Instrument => "instrument",
             Self::Repeated => "repeated",
         }

@@ -23,6 +23,8 @@ pub const SESSIONS: &str = "sessions";
 pub const ON_LARGE_PAGES: &str = "instances_on_large_pages";
 /// Sessions that began in the measured window, where arrivals are sessions of many operations each.
 pub const SESSIONS_BEGAN: &str = "sessions_began";
+/// Answers that were wrong, or that never came, of all types of requests together.
+pub const VALIDATION_ERRORS: &str = "validation_errors";
 /// The load that a trial was offered, where it is a share of another case's capacity: clients, or whole arrivals a second.
 pub const OFFERED_LOAD_MAX: &str = "offered_load_max";
 

@@ -165,8 +165,7 @@ fn checked(out: &mut String, report: &Report) {
     if let Some(published) = &report.published {
         out.push_str("## Published claims, recomputed\n\n");
         push_tables(out, published.claims.as_slice());
-        push_list(out, &published.conditions);
-        out.push('\n');
+        push_tables(out, published.conditions.as_slice());
         push_tables(out, published.files.as_slice());
     }
     let Some(audit) = &report.audit else { return };

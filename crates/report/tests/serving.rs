@@ -121,7 +121,11 @@ fn what_others_published_is_marked_and_nothing_is_pretended_of_it() {
     let claims = rows(&document, "Claims of the report");
     assert!(claims[1][2].starts_with("It recomputes to 35") && claims[1][3] == "does not follow", "{claims:?}");
     assert!(claims[2][2].contains("510 against 510 is 0.00 % more than native"), "{claims:?}");
-    assert!(page.contains("One arm had 11 client machines") && page.contains("e18c24f4e18c24f4"));
+    assert!(
+        page.contains("line 389")
+            && page.contains("Conditions that the report discloses")
+            && page.contains("e18c24f4e18c24f4")
+    );
     let markdown = tare_report::markdown(&findings);
     let terminal = tare_report::terminal(&findings, 100, false);
     for out in [&page, &markdown, &terminal] {
@@ -147,7 +151,11 @@ fn texts_of_others_stay_text_here_too() {
     let hostile = "<script>alert(1)</script>";
     let mut findings = fixture::published();
     let source = findings.plan.study.published.as_mut().unwrap();
-    (source.title, source.conditions) = (hostile.into(), vec![hostile.into()]);
+    source.title = hostile.into();
+    for own in &mut source.conditions {
+        (own.arm, own.subject, own.what, own.value) = (hostile.into(), hostile.into(), hostile.into(), hostile.into());
+        (own.case, own.unit, own.source) = (hostile.into(), hostile.into(), hostile.into());
+    }
     source.files = vec![(hostile.into(), hostile.into())];
     source.claims.iter_mut().for_each(|claim| claim.text = hostile.into());
     findings.audit.iter_mut().for_each(|entry| (entry.detail, entry.consequence) = (hostile.into(), hostile.into()));

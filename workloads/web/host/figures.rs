@@ -131,7 +131,7 @@ pub(super) fn of_guest(results: Vec<(DriveResult, WebDone)>, sessions: u64) -> O
         (FROM_GUEST, from_guest),
         (SESSIONS, sessions),
         (OVERRUNS, done.overruns),
-        ("validation_errors", requests.validation_errors),
+        (count::VALIDATION_ERRORS, requests.validation_errors),
         (count::SESSIONS_BEGAN, done.sessions_began),
         ("sessions_most", done.sessions_most),
         ("requests sent again after a kept connection was closed", done.reconnected),

@@ -2,9 +2,10 @@
 
 use tare_model::audit::{AuditCheck, AuditEntry, AuditOutcome, said};
 use tare_model::density::metric;
+use tare_model::metric::Better;
 use tare_model::published::{Claim, ClaimKind};
 
-use super::{Run, entry, figure, listed, with};
+use super::{Run, entry, figure, listed, stated, with};
 
 /// Half of the last digit of a score that is printed without a point.
 const SCORE_ROUNDING: f64 = 0.5;
@@ -14,14 +15,23 @@ const RATE_ROUNDING: f64 = 0.5;
 /// One entry a claim, and one for a score that rests on what cannot be compared. `found` is what the other checks came to.
 pub(super) fn check(run: &Run<'_>, found: &[AuditEntry]) -> Vec<AuditEntry> {
     let claims = run.published().map(|published| &published.claims[..]).unwrap_or_default();
-    let mut entries: Vec<AuditEntry> = claims.iter().map(|claim| judged(run, claim)).collect();
+    let mut entries: Vec<AuditEntry> = claims.iter().flat_map(|claim| judged(run, claim)).collect();
     entries.extend(score_rests_on(run, found));
     entries
 }
 
-fn judged(run: &Run<'_>, claim: &Claim) -> AuditEntry {
+/// One entry; of what is claimed to be the same one a case in which it is not.
+fn judged(run: &Run<'_>, claim: &Claim) -> Vec<AuditEntry> {
     let said = said(claim);
-    match &claim.kind {
+    match figures(run, &said, &claim.kind) {
+        Some(entry) => vec![entry],
+        None => stated::judged(run, &said, &claim.kind),
+    }
+}
+
+/// The entry of a claim that is judged by figures.
+fn figures(run: &Run<'_>, said: &str, kind: &ClaimKind) -> Option<AuditEntry> {
+    Some(match kind {
         ClaimKind::Percent { case, arm, than, percent, rounding } => {
             let arms = [than.as_str(), arm.as_str()];
             let (outcome, detail, follows) = match value(run, case, arm).zip(value(run, case, than)) {
@@ -44,6 +54,79 @@ fn judged(run: &Run<'_>, claim: &Claim) -> AuditEntry {
                 None => (AuditOutcome::Unknown, "a capacity that it is computed from is missing".to_owned()),
             };
             entry(AuditCheck::Score, outcome, "", &[arm], format!("{said}{detail}"))
+        }
+        ClaimKind::Times { case, arm, than, times, rounding } => {
+            times_of(run, said, (case, arm, than), (*times, *rounding))
+        }
+        ClaimKind::Best { case, arm } => best(run, said, case, arm),
+        ClaimKind::Same { .. } | ClaimKind::Product { .. } | ClaimKind::Share { .. } => {
+            return None;
+        }
+    })
+}
+
+/// Whether one arm's figure is so many times another's.
+fn times_of(
+    run: &Run<'_>,
+    said: &str,
+    (case, arm, than): (&str, &str, &str),
+    (times, rounding): (f64, f64),
+) -> AuditEntry {
+    let of = |outcome, detail: String| entry(AuditCheck::Base, outcome, case, &[than, arm], format!("{said}{detail}"));
+    let (own, base) = (value(run, case, arm), value(run, case, than));
+    let (Some(own), Some(base)) = (own, base) else {
+        let missing = listed(
+            &[(arm, own), (than, base)]
+                .iter()
+                .filter(|(_, value)| value.is_none())
+                .map(|(arm, _)| run.label(arm))
+                .collect::<Vec<_>>(),
+        );
+        return of(AuditOutcome::Unknown, format!("the report prints no figure of {missing}"));
+    };
+    if !(own > 0.0 && base > 0.0) {
+        return of(AuditOutcome::Unknown, "a figure for this claim is zero".to_owned());
+    }
+    let ratio = own / base;
+    let detail = format!("{} against {} is {ratio:.2} times", figure(own, places(own)), figure(base, places(base)));
+    let near = |value: f64| (value - times).abs() <= rounding * (1.0 + 1e-9) + 1e-9;
+    if near(ratio) {
+        return of(AuditOutcome::Holds, detail);
+    }
+    if near(ratio - 1.0) {
+        let follows = format!("Read {ratio:.2} times as much where {times} times more is printed.");
+        return with(
+            of(AuditOutcome::Reservation, format!("{detail}; {:.2} times is what it is more", ratio - 1.0)),
+            follows,
+        );
+    }
+    let broken = of(AuditOutcome::Broken, format!("{detail}, not {times}"));
+    with(broken, "The sentence does not follow from the table: one of them is wrong.")
+}
+
+/// Whether no other arm has a better figure.
+fn best(run: &Run<'_>, said: &str, case: &str, arm: &str) -> AuditEntry {
+    let known = run.study.cases.iter().any(|own| own.id == case);
+    let of = |outcome, detail: String| {
+        entry(AuditCheck::Claims, outcome, if known { case } else { "" }, &[arm], format!("{said}{detail}"))
+    };
+    let without: Vec<&str> =
+        run.study.arms.iter().filter(|own| value(run, case, &own.id).is_none()).map(|own| own.label.as_str()).collect();
+    let (Some(own), true) = (value(run, case, arm), without.is_empty()) else {
+        return of(AuditOutcome::Unknown, format!("the report prints no figure of {}", listed(&without)));
+    };
+    let lower = run
+        .completed(case, arm)
+        .flat_map(|(record, _)| &record.metrics)
+        .any(|spec| spec.primary && spec.better == Better::Lower);
+    let better = |other: f64| if lower { other < own } else { other > own };
+    let others = run.study.arms.iter().filter(|own| own.id != arm);
+    match others.filter_map(|other| Some((other, value(run, case, &other.id)?))).find(|(_, value)| better(*value)) {
+        None => of(AuditOutcome::Holds, format!("no other arm is better than {}", figure(own, places(own)))),
+        Some((other, value)) => {
+            let figures = format!("{} against {}", figure(value, places(value)), figure(own, places(own)));
+            let broken = of(AuditOutcome::Broken, format!("{} is better: {figures}", other.label));
+            with(broken, "The sentence does not follow from the table: one of them is wrong.")
         }
     }
 }

@@ -22,7 +22,7 @@ const INSTRUMENT: &str = "The result may show the delay or the limit of the inst
 
 /// Conditions, instrument and repeats.
 pub(super) fn check(run: &Run<'_>) -> Vec<AuditEntry> {
-    let mut found = published_conditions(run);
+    let mut found = Vec::new();
     if run.published().is_some() && !run.tables.is_empty() {
         let detail = "the files do not state how busy the clients and the back end were".to_owned();
         found.push(entry(AuditCheck::Instrument, AuditOutcome::Unknown, "", &[], detail));
@@ -36,16 +36,6 @@ pub(super) fn check(run: &Run<'_>) -> Vec<AuditEntry> {
     found.extend(limited(run));
     found.extend(repeated(run));
     found
-}
-
-/// What a report tells of its conditions.
-fn published_conditions(run: &Run<'_>) -> Vec<AuditEntry> {
-    let Some(published) = run.published() else { return Vec::new() };
-    let reserve = |sentence: &String| {
-        let entry = entry(AuditCheck::Conditions, AuditOutcome::Reservation, "", &[], sentence.clone());
-        with(entry, "Its effect on the difference between the arms is unknown.")
-    };
-    published.conditions.iter().map(reserve).collect()
 }
 
 /// Guests and drivers as they worked, where trials tell them apart. Where guests are added their number is what is measured.

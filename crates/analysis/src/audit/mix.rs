@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use tare_model::audit::{AuditCheck, AuditEntry, AuditOutcome, limit as own};
+use tare_model::count;
 use tare_model::study::{Arm, Case};
 
 use super::tables::{Sum, Table};
@@ -33,7 +34,11 @@ pub(super) fn check(run: &Run<'_>) -> Vec<AuditEntry> {
     let mut found = Vec::new();
     let (base, others) = run.compared();
     let others: Vec<&Arm> = others.collect();
-    if run.published().is_some() && !run.tables.is_empty() {
+    let states =
+        |table: &Table<'_>| table.iterations.iter().all(|own| own.counts.contains_key(count::VALIDATION_ERRORS));
+    // A published table has no column of them, and none stated is not none.
+    let knows = |table: &Table<'_>| run.published().is_none() || states(table);
+    if !run.tables.iter().all(knows) {
         let detail = "the files do not state how many answers were wrong".to_owned();
         found.push(entry(AuditCheck::Validation, AuditOutcome::Unknown, "", &[], detail));
     }
@@ -42,7 +47,7 @@ pub(super) fn check(run: &Run<'_>) -> Vec<AuditEntry> {
             if let Some(table) = run.table(case, arm) {
                 found.extend(against_targets(case, arm, table));
                 found.push(enough(case, arm, table));
-                found.extend(run.published().is_none().then(|| validation(case, arm, table)));
+                found.extend(knows(table).then(|| validation(case, arm, table)));
             }
         }
         for arm in &others {
@@ -186,7 +191,8 @@ fn validation(case: &Case, arm: &Arm, table: &Table<'_>) -> AuditEntry {
     // Each iteration by itself, for each has to be valid.
     let worst = table.iterations.iter().map(|iteration| {
         let sum = |of: fn(&tare_model::trial::RequestType) -> u64| iteration.types.iter().map(of).sum::<u64>() as f64;
-        (sum(|own| own.validation_errors), sum(|own| own.requests))
+        let wrong = iteration.counts.get(count::VALIDATION_ERRORS).map(|wrong| *wrong as f64);
+        (wrong.unwrap_or_else(|| sum(|own| own.validation_errors)), sum(|own| own.requests))
     });
     let share = |(wrong, all): &(f64, f64)| if *all > 0.0 { wrong / all } else { 0.0 };
     let (wrong, all) = worst.max_by(|a, b| share(a).total_cmp(&share(b))).unwrap_or((0.0, 0.0));

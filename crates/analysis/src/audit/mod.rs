@@ -7,7 +7,9 @@
 mod bytes;
 mod claims;
 mod conditions;
+mod disclosure;
 mod mix;
+mod stated;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -29,6 +31,7 @@ pub(crate) fn entries(plan: &Plan, trials: &[TrialRecord]) -> Vec<AuditEntry> {
     let mut found = totals::check(&run);
     found.extend(bytes::check(&run));
     found.extend(mix::check(&run));
+    found.extend(disclosure::check(&run));
     found.extend(conditions::check(&run));
     let claims = claims::check(&run, &found);
     found.extend(claims);

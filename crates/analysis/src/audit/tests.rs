@@ -1,4 +1,7 @@
 //! Each check on both sides of its limit, and what a broken one does to a verdict.
+
+mod disclosed;
+
 use std::collections::BTreeMap;
 
 use tare_model::audit::{AuditCheck, AuditEntry, AuditOutcome};
@@ -308,6 +311,7 @@ fn printed_totals_hold_to_their_rounding_and_not_beyond() {
         figure: figure.into(),
         value,
         rounding,
+        place: None,
     };
     // 32,500 bytes a request, in half a second each.
     for (figure, rounding, good, bad) in [

@@ -1,7 +1,7 @@
 //! Whether totals add up to what they are totals of.
 
 use tare_model::audit::{AuditCheck, AuditEntry, AuditOutcome};
-use tare_model::published::{self, PrintedTotal};
+use tare_model::published::{self, Place, PrintedTotal};
 use tare_model::trial::RequestType;
 
 use super::tables::{Iteration, Table};
@@ -18,6 +18,8 @@ struct Checked {
     /// Whether it is of one type: what is of all types is listed first.
     of_type: bool,
     printed: f64,
+    /// Where it is printed.
+    place: Option<Place>,
     places: usize,
     /// `None`: it is of nothing that the run tells.
     recomputed: Option<f64>,
@@ -32,11 +34,14 @@ impl Checked {
 
     fn sentence(&self) -> String {
         let printed = figure(self.printed, self.places);
+        let place = self.place.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
+        let what = &self.what;
         match self.recomputed {
             Some(value) => {
-                format!("{}: {printed} is printed, but its parts add up to {}", self.what, figure(value, self.places))
+                let value = figure(value, self.places);
+                format!("{what}: {printed} is printed, but its parts add up to {value}{place}")
             }
-            None => format!("{}: {printed} is printed, but what it is computed from is not reported", self.what),
+            None => format!("{what}: {printed} is printed, but what it is computed from is not reported{place}"),
         }
     }
 }
@@ -55,7 +60,7 @@ pub(super) fn check(run: &Run<'_>) -> Vec<AuditEntry> {
                 .collect();
             let table = run.table(case, arm);
             let mut checked: Vec<Checked> = printed.iter().map(|total| total_of(run, table, &printed, total)).collect();
-            let rows = table.map(rows).unwrap_or_default();
+            let rows = table.map(|table| rows(table, &printed)).unwrap_or_default();
             let looked_at = checked.len() + rows.len();
             checked.extend(rows);
             checked.retain(|own| own.holds() != Some(true));
@@ -112,14 +117,20 @@ fn without_totals(run: &Run<'_>, table: Option<&Table<'_>>) -> Option<AuditEntry
 }
 
 /// Each type's requests beside what is good, tolerable and failed of them. One line an iteration, of its first misfit.
-fn rows(table: &Table<'_>) -> Vec<Checked> {
+fn rows(table: &Table<'_>, printed: &[&PrintedTotal]) -> Vec<Checked> {
     let parts = |own: &RequestType| own.good as f64 + own.tolerable as f64 + own.failed as f64;
     let of = |own: &Iteration<'_>| {
         let worst = own.types.iter().find(|own| parts(own) != own.requests as f64).or(own.types.first())?;
+        // The line is that of any printed figure of the type.
+        let line = |total: &&&PrintedTotal| {
+            total.iteration == own.number && total.figure.rsplit_once('.').is_some_and(|(name, _)| name == worst.name)
+        };
+        let place = printed.iter().find(line).and_then(|total| total.place.clone());
         Some(Checked {
             what: format!("block {}, iteration {}, {}, good, tolerable and failed", own.block, own.number, worst.name),
             of_type: true,
             printed: worst.requests as f64,
+            place: place.map(|place| Place { field: published::figure::REQUESTS.to_owned(), ..place }),
             places: 0,
             recomputed: Some(parts(worst)),
             allowed: 0.0,
@@ -139,6 +150,7 @@ fn total_of(run: &Run<'_>, table: Option<&Table<'_>>, printed: &[&PrintedTotal],
         what,
         of_type: total.figure.contains('.'),
         printed: total.value,
+        place: total.place.clone(),
         places: places as usize,
         recomputed: None,
         allowed: total.rounding,

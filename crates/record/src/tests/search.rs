@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use tare_model::capacity::{CapacitySearch, Probe, ProbeCause, ProbePurpose, ScoreSpec};
-use tare_model::published::{Claim, ClaimKind, PrintedTotal, Published};
+use tare_model::published::{Claim, ClaimKind, Condition, PrintedTotal, Published};
 use tare_model::sample::CpuAccount;
 use tare_model::trial::{Flag, Measurement, Outcome, RequestType, TrialRecord};
 use tare_model::{Histogram, histogram::Bin, plan::Plan};
@@ -149,7 +149,7 @@ fn a_folder_of_published_figures_is_whole() {
             text: "13 % more".to_owned(),
             kind: ClaimKind::Score { arm: "native".to_owned(), score: 1940.0 },
         }],
-        conditions: vec!["`native` had fewer disks than `container`".to_owned()],
+        conditions: vec![Condition { what: "disks".to_owned(), value: "2".to_owned(), ..Condition::default() }],
     });
     plan.study.score = Some(ScoreSpec { references: vec![("idle".to_owned(), 120.0)] });
     let trials: Vec<TrialRecord> = (0..3)

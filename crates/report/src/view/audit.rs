@@ -146,6 +146,7 @@ pub(crate) const fn name(check: AuditCheck) -> &'static str {
         AuditCheck::Conditions => "conditions of every arm",
         AuditCheck::Validation => "wrong answers",
         AuditCheck::Score => "score from its parts",
+        AuditCheck::Claims => "claims from the conditions",
         AuditCheck::Instrument => "client and backend as a limit",
         AuditCheck::Repeated => "repetition of every arm",
     }

@@ -5,6 +5,7 @@ use tare_model::audit::AuditOutcome;
 use tare_model::findings::Findings;
 use tare_model::published::{ClaimKind, Published};
 
+use super::case_label;
 use super::table::{Cell, Column, Table};
 use crate::format;
 use crate::words;
@@ -21,7 +22,7 @@ pub(crate) struct PublishedView {
     /// What this report does not say, and why.
     pub(crate) note: &'static str,
     pub(crate) claims: Option<Table>,
-    pub(crate) conditions: Vec<String>,
+    pub(crate) conditions: Option<Table>,
     pub(crate) files: Option<Table>,
 }
 
@@ -34,7 +35,7 @@ impl PublishedView {
             note: "They went through the same analysis as figures measured by tare. What only their authors can know \
                    (fresh instances, the order of runs, the host, what was granted) is unknown here and is left out.",
             claims: claims(source, findings),
-            conditions: source.conditions.clone(),
+            conditions: conditions(source, findings),
             files: files(source),
         })
     }
@@ -43,6 +44,21 @@ impl PublishedView {
 fn files(source: &Published) -> Option<Table> {
     let mut table = Table::new("The files that were read.", ["File", "SHA-256"].map(Column::text).to_vec());
     table.rows = source.files.iter().map(|(name, digest)| vec![Cell::text(name), Cell::code(digest)]).collect();
+    table.filled()
+}
+
+/// What the report discloses of its conditions. What differs, and what contradicts what, the audit says.
+fn conditions(source: &Published, findings: &Findings) -> Option<Table> {
+    let columns = ["Case", "Arm", "Of what", "Condition", "As printed", "Where"].map(Column::text).to_vec();
+    let mut table = Table::new("Conditions that the report discloses.", columns);
+    let arms = &findings.plan.study.arms;
+    let label = |id: &str| arms.iter().find(|arm| arm.id == id).map_or_else(|| id.to_owned(), |arm| arm.label.clone());
+    for own in &source.conditions {
+        let case = if own.case.is_empty() { "every case".to_owned() } else { case_label(findings, &own.case) };
+        let arm = if own.arm.is_empty() { "every arm".to_owned() } else { label(&own.arm) };
+        let cells = [case.as_str(), arm.as_str(), &own.subject, &own.what, &own.printed(), &own.source].map(Cell::text);
+        table.rows.push(cells.to_vec());
+    }
     table.filled()
 }
 
@@ -73,5 +89,10 @@ fn printed(kind: &ClaimKind) -> String {
         ClaimKind::Percent { percent, .. } => format!("{} %", format::trimmed(*percent)),
         ClaimKind::Rate { per_s, .. } => format!("{} a second", format::trimmed(*per_s)),
         ClaimKind::Score { score, .. } => format::trimmed(*score),
+        ClaimKind::Times { times, .. } => format!("{} times", format::trimmed(*times)),
+        ClaimKind::Share { percent, .. } => format!("{} %", format::trimmed(*percent)),
+        ClaimKind::Best { .. } => "best of all".to_owned(),
+        ClaimKind::Same { .. } => "the same".to_owned(),
+        ClaimKind::Product { .. } => String::new(),
     }
 }

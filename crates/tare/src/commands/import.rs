@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use tare_import::{ImportError, Report};
+use tare_model::audit::{AuditCheck, AuditEntry, AuditOutcome};
 use tare_report::Page;
 
 use crate::args::ImportArguments;
+use crate::commands::report::analysed;
 use crate::exit::{Exit, Failure};
 use crate::{forms, place};
 
@@ -20,17 +22,21 @@ pub fn command(arguments: &ImportArguments) -> Result<Exit, Failure> {
         let message = format!("{} is not empty: a run is never written over. Choose another folder", taken.display());
         return Err(Failure::new(message, Exit::Usage));
     }
+    let mut wrong = Vec::new();
     for (report, folder) in imported.reports.iter().zip(&folders) {
         report.write(folder, &place::new_run_id(), env!("CARGO_PKG_VERSION")).map_err(failure)?;
+        wrong.extend(wrong_totals(folder)?);
     }
     let reports: Vec<_> = imported.reports.iter().zip(&folders).collect();
     let data = json!({
         "reports": reports.iter().map(|(report, folder)| in_json(report, folder)).collect::<Vec<_>>(),
         "notes": imported.notes,
+        "wrong_totals": wrong,
     });
     let page = |_| {
         let mut page = Page::new("Imported figures");
         imported.notes.iter().for_each(|note| _ = page.paragraph(format!("note: {note}")));
+        wrong.iter().for_each(|total| _ = page.paragraph(format!("wrong total: {total}")));
         reports.iter().for_each(|(report, folder)| summary(&mut page, report, folder));
         let named: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
         page.paragraph(format!("next: `tare audit {}`, then `tare report` on each", named.join(" ")));
@@ -38,6 +44,14 @@ pub fn command(arguments: &ImportArguments) -> Result<Exit, Failure> {
     };
     forms::print(arguments.shown.format, &data, page)?;
     Ok(Exit::Success)
+}
+
+/// Printed totals that are not what their parts add up to: figures are imported as they are printed, and the verdicts that
+/// rest on these are withheld.
+fn wrong_totals(folder: &Path) -> Result<Vec<String>, Failure> {
+    let audit = analysed(folder, false)?.audit;
+    let broken = |entry: &AuditEntry| entry.check == AuditCheck::Totals && entry.outcome == AuditOutcome::Broken;
+    Ok(audit.into_iter().filter(broken).map(|entry| entry.detail).collect())
 }
 
 /// Where each report goes: a single one to `out`, several into it.
