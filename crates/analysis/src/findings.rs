@@ -19,7 +19,8 @@ use crate::run::Run;
 use crate::unsafety::Unsafe;
 use crate::why::Ground;
 use crate::{
-    across, answer, audit, consolidation, density, estimate, flags, marked, method, score, series, sizing, turns,
+    across, answer, audit, consolidation, density, deviations, estimate, flags, marked, method, score, series, sizing,
+    turns,
 };
 
 /// Gives every row its keys, so that it can be read apart from what is around it.
@@ -57,12 +58,14 @@ pub fn findings(run: &Run<'_>) -> Findings {
     Findings {
         schema: FINDINGS_SCHEMA,
         run: summary(run),
-        warnings: alarm(run.plan, &cases)
+        warnings: deviations::warning(run.plan)
             .into_iter()
+            .chain(alarm(run.plan, &cases))
             .chain(density::warning(run.plan))
             .chain(unsafety.warnings(run.plan))
             .collect(),
-        deviations: deviations(run),
+        deviations: deviations::of_run(run.plan, &in_order(run)),
+        differences: differences(run),
         not_completed: not_completed(run),
         flagged: flagged(run),
         unchecked: series::unchecked(run),
@@ -145,9 +148,9 @@ fn summary(run: &Run<'_>) -> RunSummary {
     }
 }
 
-fn deviations(run: &Run<'_>) -> Vec<String> {
-    let mut deviations = run.plan.deviations.clone();
-    deviations.extend(run.problems.iter().cloned());
+fn differences(run: &Run<'_>) -> Vec<String> {
+    let mut differences = run.plan.differences.clone();
+    differences.extend(run.problems.iter().cloned());
     let mut first: BTreeMap<(&str, &str, &str), (&TrialRecord, &str)> = BTreeMap::new();
     for record in in_order(run) {
         for row in &record.parity {
@@ -155,14 +158,14 @@ fn deviations(run: &Run<'_>) -> Vec<String> {
             let granted = row.granted.as_deref().unwrap_or("nothing");
             let (other, before) = *first.entry(key).or_insert((record, granted));
             if before != granted {
-                deviations.push(format!(
+                differences.push(format!(
                     "{} in {}: {} was {before} in block {} and {granted} in block {}.",
                     key.1, key.0, key.2, other.planned.block, record.planned.block
                 ));
             }
         }
     }
-    deviations
+    differences
 }
 
 fn in_order<'a>(run: &Run<'a>) -> Vec<&'a TrialRecord> {

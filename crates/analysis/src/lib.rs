@@ -14,6 +14,7 @@ mod components;
 mod consolidation;
 mod cpu;
 mod density;
+mod deviations;
 mod distribution;
 mod effort;
 mod estimate;

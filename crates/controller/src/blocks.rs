@@ -127,6 +127,7 @@ fn bare(record: &TrialRecord) -> TrialRecord {
         turns: None,
         samples: Vec::new(),
         flags: record.flags.clone(),
+        deviations: Vec::new(),
         facts: BTreeMap::new(),
     }
 }

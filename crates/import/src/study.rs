@@ -73,6 +73,7 @@ pub(crate) fn study(published: Published, arms: Vec<Arm>, cases: Vec<Case>) -> S
         score: None,
         published: Some(published),
         compare_with: None,
+        original: None,
     }
 }
 
@@ -105,7 +106,7 @@ pub(crate) fn planned(study: Study, mut reported: Vec<ReportedTrial>) -> (Plan, 
         trials,
         sets: Vec::new(),
         cost: Cost { measuring, around: Span::ZERO, memory: ByteSize(0), disk: ByteSize(0) },
-        deviations: vec![
+        differences: vec![
             "Every figure was published by others and read from their tables: tare measured none of them. What the \
              report does not state, such as CPU accounts, samples and granted resources, is absent."
                 .to_owned(),
@@ -129,6 +130,7 @@ fn record(index: u32, trial: ReportedTrial) -> TrialRecord {
         turns: None,
         samples: Vec::new(),
         flags: Vec::new(),
+        deviations: Vec::new(),
         facts: trial.facts,
     }
 }

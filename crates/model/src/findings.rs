@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::audit::AuditEntry;
 use crate::cpu_target::CpuSearch;
 use crate::density::CoursePoint;
+use crate::deviation::Deviation;
 use crate::environment::Environment;
 use crate::guest::ParityRow;
 use crate::merging::SavedFrom;
@@ -72,8 +73,10 @@ pub struct Findings {
     pub consolidation: Vec<ConsolidationFindings>,
     /// Models of CPU and response time, and what they say of cases that were held out. Empty where the study has too few loads.
     pub sizing: Vec<SizingFindings>,
-    /// What differs from the study as written, or from the published original.
-    pub deviations: Vec<String>,
+    /// What is otherwise than in the published original: of the study first, then of its workloads, each with the cases and arms that it concerns.
+    pub deviations: Vec<Deviation>,
+    /// What differs from the study as written, a sentence each.
+    pub differences: Vec<String>,
     /// Trials that did not complete, and why.
     pub not_completed: Vec<NotCompleted>,
     /// Trials that completed but carry a flag.
@@ -81,7 +84,7 @@ pub struct Findings {
     /// Checks that could not be made, each in a sentence with how many trials it concerns.
     pub unchecked: Vec<String>,
     /// Asked and granted, by arm and case id, from the first trial of each; differences between
-    /// trials of one arm are deviations.
+    /// trials of one arm are among the differences.
     pub parity: Vec<ArmParity>,
     /// The host.
     pub environment: Environment,

@@ -10,6 +10,7 @@ pub mod clean;
 pub mod count;
 pub mod cpu_target;
 pub mod density;
+pub mod deviation;
 pub mod drive;
 pub mod environment;
 pub mod fact;

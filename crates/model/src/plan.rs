@@ -28,8 +28,8 @@ pub struct Plan {
     /// What the run will take.
     pub cost: Cost,
     /// What differs on this host from what the study asks, each in a sentence. The report repeats them.
-    pub deviations: Vec<String>,
-    /// Arms of the study that this host cannot run and that are left out, as the study allows. The deviations tell
+    pub differences: Vec<String>,
+    /// Arms of the study that this host cannot run and that are left out, as the study allows. The differences name
     /// them too; `study` holds only the arms that remain.
     pub left_out: Vec<LeftOut>,
 }

@@ -7,6 +7,7 @@ mod forms;
 
 use serde_json::Value;
 
+use crate::deviation::Deviation;
 use crate::environment::{Environment, Machine};
 use crate::plan::Plan;
 use crate::study::{ClientHost, Study};
@@ -148,7 +149,7 @@ impl Redactor {
     pub fn plan(&self, plan: &Plan) -> Plan {
         let mut plan = plan.clone();
         plan.study = self.study(&plan.study);
-        plan.deviations.iter_mut().for_each(|text| self.clean(text));
+        plan.differences.iter_mut().for_each(|text| self.clean(text));
         self.clean(&mut plan.cpus.note);
         for left in &mut plan.left_out {
             [&mut left.label, &mut left.reason, &mut left.remedy].into_iter().for_each(|text| self.clean(text));
@@ -161,6 +162,8 @@ impl Redactor {
     pub fn study(&self, study: &Study) -> Study {
         let mut study = study.clone();
         self.clean(&mut study.question);
+        let rows = study.original.iter_mut().flat_map(|original| &mut original.deviations);
+        rows.flat_map(Deviation::texts_mut).for_each(|text| self.clean(text));
         study.trust_domain.iter_mut().for_each(|text| self.clean(text));
         for arm in &mut study.arms {
             self.clean(&mut arm.label);
@@ -236,6 +239,7 @@ impl Redactor {
         }
         record.metrics.iter_mut().for_each(|metric| self.clean(&mut metric.label));
         record.flags.iter_mut().for_each(|flag| self.clean(&mut flag.detail));
+        record.deviations.iter_mut().flat_map(Deviation::texts_mut).for_each(|text| self.clean(text));
         record.facts.values_mut().for_each(|text| self.clean(text));
         record
     }

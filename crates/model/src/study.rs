@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::capacity::{CapacitySpec, LoadShare, ScoreSpec};
 use crate::cpu_target::CpuTarget;
 use crate::density::DensitySpec;
+use crate::deviation::Original;
 use crate::guest::{GuestSize, Seccomp};
 use crate::load::{LoadKind, LoadModel, Phases};
 use crate::merging::HostMemory;
@@ -58,6 +59,8 @@ pub struct Study {
     pub published: Option<Published>,
     /// What is drawn beside the figures; `None`: nothing but what was measured.
     pub compare_with: Option<CompareWith>,
+    /// The published study that this one repeats, if it does.
+    pub original: Option<Original>,
 }
 
 /// Figures of others that a report draws beside those that were measured.
@@ -82,6 +85,12 @@ impl Study {
     /// Whether what is measured decides how many blocks a case takes.
     pub fn is_open_ended(&self) -> bool {
         self.precision.is_some() || self.spare_blocks > 0
+    }
+
+    /// Ids of arms that the published study is about and that are no arms of this one, such as those that a host cannot run.
+    pub fn missing_subject(&self) -> Vec<&str> {
+        let subject = self.original.iter().flat_map(|original| &original.subject).map(String::as_str);
+        subject.filter(|id| self.arms.iter().all(|arm| arm.id != *id)).collect()
     }
 
     /// Whether some arm merges memory.

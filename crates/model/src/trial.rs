@@ -8,6 +8,7 @@ use crate::Histogram;
 use crate::capacity::CapacitySearch;
 use crate::cpu_target::CpuSearch;
 use crate::density::ScaleUp;
+use crate::deviation::Deviation;
 use crate::guest::ParityRow;
 use crate::metric::MetricSpec;
 use crate::plan::PlannedTrial;
@@ -172,6 +173,8 @@ pub struct TrialRecord {
     pub samples: Vec<Sample>,
     /// What a reader must know.
     pub flags: Vec<Flag>,
+    /// What its workload does otherwise than the published one, in this case and on this arm; the ids are empty.
+    pub deviations: Vec<Deviation>,
     /// Facts about this instance that disclosure wants: kernel view of the guest, granted socket options ...
     pub facts: BTreeMap<String, String>,
 }

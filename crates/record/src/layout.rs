@@ -136,6 +136,7 @@ samples         trial, at_ns, source, series, value; a counter's differences are
 cpu_accounts    CPU seconds of the system under test in the window, by where they were spent
 parity          what was asked for the guest and what the kernel granted
 flags, facts    what a reader must know; what disclosure wants
+deviations      what the workload does otherwise than the published one that it is modelled on: what, published, here, why, effect (likely)
 meta            run id, version, schema
 
 The primary metric of each completed trial, with pandas:

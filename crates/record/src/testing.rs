@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tare_model::capacity::{self, CapacitySearch, Probe, ProbeCause, ProbePurpose};
 use tare_model::cpu_target::{CpuSearch, CpuSearchStep};
 use tare_model::density::{self, CoursePoint, Level, ScaleUp, StopKind, Stopped};
+use tare_model::deviation::Deviation;
 use tare_model::environment::{Environment, Section};
 use tare_model::guest::{GuestSize, ParityRow};
 use tare_model::histogram::Bin;
@@ -75,6 +76,7 @@ pub fn study(blocks: u32) -> Study {
         published: None,
         compare_with: None,
         score: None,
+        original: None,
     }
 }
 
@@ -101,7 +103,7 @@ pub fn plan(blocks: u32) -> Plan {
             memory: ByteSize(1 << 30),
             disk: ByteSize(1 << 20),
         },
-        deviations: Vec::new(),
+        differences: Vec::new(),
         left_out: Vec::new(),
     }
 }
@@ -166,6 +168,7 @@ pub fn trial(plan: &Plan, index: u32) -> TrialRecord {
         turns: None,
         samples: samples(start, 1.0 / p50),
         flags: Vec::new(),
+        deviations: Vec::new(),
         facts: BTreeMap::from([("congestion control".to_owned(), "cubic".to_owned())]),
     }
 }
@@ -177,6 +180,9 @@ pub fn store_trial(plan: &Plan, index: u32) -> TrialRecord {
     let Outcome::Completed(measurement) = &mut record.outcome else { return record };
     let metric = "orders_per_minute";
     let unit = Unit::Other("orders/min".to_owned());
+    // Read back as it was written.
+    let texts = ("8 machines", "this host");
+    record.deviations.push(Deviation::new("clients", texts, "it has no others", "the client takes CPU"));
     record.metrics.iter_mut().for_each(|spec| spec.primary = false);
     record.metrics.push(MetricSpec::new(metric, "orders a minute", unit, Better::Higher).primary());
     let base = 3000.0 / if record.planned.arm == ARMS[1] { 1.05 } else { 1.0 };

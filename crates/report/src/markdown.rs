@@ -217,10 +217,13 @@ fn trust(out: &mut String, report: &Report) {
 
 fn deviations(out: &mut String, report: &Report) {
     out.push_str("## Deviations\n\n");
-    if report.deviations.is_empty() {
-        out.push_str("None: the run is the study as written.\n");
+    push_tables(out, report.deviations.as_slice());
+    if report.differences.is_empty() {
+        out.push_str("The run is the study as written.\n");
+    } else {
+        out.push_str("On this host the run differs from the study as written:\n\n");
     }
-    push_list(out, &report.deviations);
+    push_list(out, &report.differences);
 }
 
 fn disclosure(out: &mut String, report: &Report) {

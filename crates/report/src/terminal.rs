@@ -10,7 +10,9 @@ use crate::format;
 use crate::plot::arms::{ArmLook, Arms};
 use crate::view::parts::Parts;
 use crate::view::setting::blocks;
-use crate::view::{Report, account, capacity, consolidation, cpu_targets, density, fold, primary, sizing, steps};
+use crate::view::{
+    Report, account, capacity, consolidation, cpu_targets, density, fold, primary, sizing, steps, trust,
+};
 use crate::words;
 
 /// So many findings are printed whatever they say.
@@ -73,6 +75,7 @@ pub fn terminal(findings: &Findings, width: usize, colour: bool) -> String {
     for sentence in apart {
         out.push_str(&paragraph(sentence, width, "", "  "));
     }
+    out.push_str(&deviations(findings, width, &style));
     out.push('\n');
     out.push_str(&paragraph(&format!("{}.", report.grounds.join("; ")), width, "", ""));
     out
@@ -132,6 +135,20 @@ fn judged(report: &Report, width: usize, style: &Style) -> String {
         out.push_str(&format!("\n{}", style.alarm(&text)));
     }
     out
+}
+
+/// What the study does otherwise than the published one, where it repeats one.
+fn deviations(findings: &Findings, width: usize, style: &Style) -> String {
+    if findings.plan.study.original.is_none() || findings.deviations.is_empty() {
+        return String::new();
+    }
+    let head = paragraph(&format!("What is otherwise than in {}:", trust::original(findings)), width, "", "  ");
+    let lines = findings.deviations.iter().map(|own| {
+        let text =
+            format!("{}: published: {}; here: {}; likely effect: {}", own.what, own.published, own.here, own.effect);
+        paragraph(&text, width, "- ", "  ")
+    });
+    std::iter::once(format!("\n{}", style.bold(&head))).chain(lines).collect()
 }
 
 /// One arm in one case.

@@ -13,6 +13,7 @@ mod instances;
 mod lab;
 mod load;
 mod memory;
+mod published;
 mod schedule;
 mod size;
 
@@ -134,6 +135,7 @@ pub(crate) fn study(root: &Cursor<'_>, catalog: &dyn Catalog) -> Option<Study> {
         trust_domain: memory::trust_domain(&file, root, &arms),
         published: None,
         compare_with: file.compare_with.value,
+        original: published::original(&file, &arms),
         score: capacity::score(&file, &context, &cases),
         arms,
         cases,

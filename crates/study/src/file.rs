@@ -61,6 +61,8 @@ table! {
         optional skip_unavailable: Switch = "true",
         /// To whom all belongs that runs on the host while an arm merges memory, in your words; without it no arm may merge. Memory that is merged can be read by timing: whoever shares pages with others can learn what they hold. The report repeats it.
         optional trust_domain: Text = r#""this team's guests alone""#,
+        /// The published study that this one repeats, and what it does otherwise.
+        optional published: Published<'a> = r#"{ report = "000", subject = ["vm"] }"#,
         /// The arms: what is compared. Each is a table `[arms.ID]`.
         required arms: Named<Arm<'a>> = r#"{ native = { platform = "native" } }"#,
         /// One figure over several cases with `capacity`: 100 times the geometric mean of each one's capacity over the reference that is given here.
@@ -129,6 +131,34 @@ table! {
         optional free_goal: Share = "0.2",
         /// Whether empty pages are merged with the kernel's own page of zeros. Default false, with every rule.
         optional zero_pages: Switch = "true",
+    }
+}
+
+table! {
+    /// `[published]`.
+    Published<'a> {
+        /// Number of the report.
+        required report: Text = r#""000""#,
+        /// Arms that the report is about. `tare run` refuses the study where one of them cannot run, unless it is asked for what can run (`--what-can`); the report then opens with that.
+        required subject: List<Text, 64> = r#"["vm"]"#,
+        /// What the study does otherwise on any host: a table `[[published.deviations]]` each. The report lists them with those of the workloads.
+        optional deviations: List<Deviates<'a>, 100> = r#"[{ what = "restarts", published = "the host was restarted", here = "it is not", why = "it is in use", effect = "none expected" }]"#,
+    }
+}
+
+table! {
+    /// `[[published.deviations]]`.
+    Deviates<'a> {
+        /// What differs, in a few words.
+        required what: Text = r#""client""#,
+        /// What was published.
+        required published: Text = r#""a machine of its own""#,
+        /// What is here.
+        required here: Text = r#""this host""#,
+        /// Why it is not as published.
+        required why: Text = r#""guests that tare makes have their network inside their host""#,
+        /// What that likely does to the figures.
+        required effect: Text = r#""the client takes CPU that the guests could have had""#,
     }
 }
 
@@ -408,7 +438,7 @@ mod tests {
     fn every_example_is_right() {
         let wrong = wrong_examples!(
             Study, Arm, Merging, Guest, Phases, Lab, Listed, Hosts, Case, Density, Guests, Search, Capacity, CpuTarget,
-            LoadFrom, Neighbours, Load, Closed, Open, Turns
+            LoadFrom, Neighbours, Load, Closed, Open, Turns, Published, Deviates
         );
         assert_eq!(wrong, []);
     }

@@ -159,16 +159,16 @@ pub fn plan(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -> Result<Pl
     if !too_wide.is_empty() {
         return Err(refused(too_wide));
     }
-    let mut deviations = placed.deviations;
-    deviations.extend(if elsewhere { Vec::new() } else { place::crowded(study, &placed.cpus, host) });
-    deviations.extend(hosts::deviations(study, catalog));
-    deviations.extend(alone);
+    let mut differences = placed.differences;
+    differences.extend(if elsewhere { Vec::new() } else { place::crowded(study, &placed.cpus, host) });
+    differences.extend(hosts::differences(study, catalog));
+    differences.extend(alone);
     let trials = order::order(study);
     // Of what is asked, on whatever host.
     let hash = hash(asked, &trials);
     let (trials, sets) = sets::sets(study, trials, host);
     let (study, cpus, left_out) = (study.clone(), placed.cpus, Vec::new());
-    Ok(Plan { schema: PLAN_SCHEMA, study, hash, cpus, trials, sets, cost, deviations, left_out })
+    Ok(Plan { schema: PLAN_SCHEMA, study, hash, cpus, trials, sets, cost, differences, left_out })
 }
 
 /// SHA-256, hexadecimal, of the JSON of schema, study and order with sorted keys and no white space. Secrets and names of

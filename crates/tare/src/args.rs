@@ -166,6 +166,10 @@ pub struct StudyArguments {
     /// leaves them out otherwise; their figures say nothing about virtual machines, and reports show them apart.
     #[arg(long)]
     pub emulated: bool,
+    /// Run what this host can run of a study that repeats a published one, although arms that the publication is about
+    /// cannot run here. The report opens with that. Where the baseline cannot run either, the first arm that can takes its place.
+    #[arg(long)]
+    pub what_can: bool,
 }
 
 impl StudyArguments {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tare_controller::May;
 use tare_model::Refusal;
-use tare_model::plan::LeftOut;
+use tare_model::plan::{LeftOut, Plan};
 use tare_model::study::{Arm, Study};
 use tare_record::RunFolder;
 
@@ -16,7 +16,8 @@ const FEWEST_ARMS: usize = 2;
 
 /// The study with the arms that can be run here, and those that cannot. A study that does not ask for that stays as it
 /// is. A run that is `resumed` keeps the arms that it began with: what was installed or removed since would make
-/// another plan of it. Machines that would be emulated are left out too, unless `emulated` asks for them.
+/// another plan of it. Machines that would be emulated are left out too, unless `emulated` asks for them. With `what_can` another arm
+/// takes the place of a baseline that cannot be run, where the study repeats a published one.
 ///
 /// # Errors
 /// When the baseline cannot be run, or fewer than two arms remain.
@@ -24,17 +25,37 @@ pub fn reduced(
     study: &Study,
     resumed: Option<&Path>,
     may: May,
-    emulated: bool,
+    (emulated, what_can): (bool, bool),
 ) -> Result<(Study, Vec<LeftOut>), Failure> {
     if !study.skip_unavailable {
         return Ok((study.clone(), Vec::new()));
     }
+    // A run that began without what it is about goes on without it.
+    let what_can = what_can || resumed.is_some();
     let left_out = match resumed {
         // The run reports a folder that cannot be read: it reads it next.
         Some(folder) => RunFolder::open(folder).map(|folder| folder.plan().left_out.clone()).unwrap_or_default(),
         None => unavailable(study, may, emulated),
     };
-    without(study, left_out)
+    without(study, left_out, what_can)
+}
+
+/// Why a run of a study is refused that repeats a published one, where an arm is missing that the publication is about: with the reasons
+/// and the remedies. `None` where all are there.
+pub fn without_subject(plan: &Plan) -> Option<String> {
+    let (study, missing) = (&plan.study, plan.study.missing_subject());
+    let original = study.original.as_ref().filter(|_| !missing.is_empty())?;
+    let listed = missing.iter().map(|id| match plan.left_out.iter().find(|left| left.arm == *id) {
+        Some(left) => format!("  - {}", sentence(left)),
+        None => format!("  - `{id}` is left out by the command line. Remedy: keep it"),
+    });
+    Some(format!(
+        "`{}` repeats report {}, and arms that the report is about cannot run here. Without them it would compare something else under its \
+         name:\n{}\n  or run the arms that can by `--what-can`: the report then opens with that",
+        study.name,
+        original.report,
+        listed.collect::<Vec<_>>().join("\n")
+    ))
 }
 
 /// The arms that cannot be run here. The baseline's replica shares its fate and is not listed.
@@ -81,10 +102,13 @@ fn with_merging(
     unavailable.into_iter().chain(more).collect()
 }
 
-fn without(study: &Study, left_out: Vec<LeftOut>) -> Result<(Study, Vec<LeftOut>), Failure> {
+fn without(study: &Study, left_out: Vec<LeftOut>, what_can: bool) -> Result<(Study, Vec<LeftOut>), Failure> {
     let mut study = study.clone();
     if left_out.is_empty() {
         return Ok((study, left_out));
+    }
+    if what_can && study.original.is_some() {
+        study = other_baseline(study, &left_out);
     }
     if let Some(baseline) = left_out.iter().find(|left| left.arm == study.baseline) {
         let LeftOut { arm, reason, remedy, .. } = baseline;
@@ -101,6 +125,19 @@ fn without(study: &Study, left_out: Vec<LeftOut>) -> Result<(Study, Vec<LeftOut>
         return Err(Failure::new(message, Exit::HostUnfit));
     }
     Ok((study, left_out))
+}
+
+/// The study with the first arm that can be run as its baseline, where its own cannot; a replica then repeats that one.
+fn other_baseline(mut study: Study, left_out: &[LeftOut]) -> Study {
+    let can = |id: &str| left_out.iter().all(|left| left.arm != id);
+    let first = study.arms.iter().find(|arm| arm.replica_of.is_none() && can(&arm.id)).cloned();
+    let Some(first) = first.filter(|_| !can(&study.baseline)) else { return study };
+    for arm in study.arms.iter_mut().filter(|arm| arm.replica_of.is_some()) {
+        let (id, label) = (format!("{}-again", first.id), format!("{}, again", first.label));
+        *arm = Arm { id, label, replica_of: Some(first.id.clone()), ..first.clone() };
+    }
+    study.baseline = first.id;
+    study
 }
 
 /// What plan, terminal and report say of an arm that is left out.
@@ -153,7 +190,8 @@ workload = "rr"
 
     #[test]
     fn what_cannot_run_is_left_out_and_listed_and_the_replica_stays() {
-        let (reduced, omitted) = without(&study(), vec![left("other")]).unwrap_or_else(|failure| panic!("{failure:?}"));
+        let (reduced, omitted) =
+            without(&study(), vec![left("other")], false).unwrap_or_else(|failure| panic!("{failure:?}"));
         let arms: Vec<&str> = reduced.arms.iter().map(|arm| arm.id.as_str()).collect();
         assert_eq!(arms, ["native", "third", "native-again"]);
         assert_eq!(
@@ -180,7 +218,26 @@ workload = "rr"
 
     #[test]
     fn the_baseline_and_something_to_compare_it_with_must_remain() {
-        assert!(without(&study(), vec![left("native")]).is_err());
-        assert!(without(&study(), vec![left("other"), left("third")]).is_err());
+        assert!(without(&study(), vec![left("native")], false).is_err());
+        assert!(without(&study(), vec![left("other"), left("third")], false).is_err());
+    }
+
+    #[test]
+    fn a_published_study_refuses_without_its_subject_and_runs_what_can_with_another_baseline() {
+        let text =
+            STUDY.replace("[arms.native]", "[published]\nreport = \"000\"\nsubject = [\"native\"]\n[arms.native]");
+        let study = tare_study::parse("some", &text, &Registries).unwrap_or_else(|error| panic!("{error}")).study;
+        let refused = without(&study, vec![left("native")], false).expect_err("the baseline cannot run");
+        assert!(format!("{refused:?}").contains("the baseline `native`"), "{refused:?}");
+        let (reduced, left_out) =
+            without(&study, vec![left("native")], true).unwrap_or_else(|failure| panic!("{failure:?}"));
+        let arms: Vec<&str> = reduced.arms.iter().map(|arm| arm.id.as_str()).collect();
+        assert_eq!(
+            (reduced.baseline.as_str(), arms.as_slice()),
+            ("other", ["other", "third", "other-again"].as_slice())
+        );
+        assert_eq!((reduced.missing_subject(), left_out.len()), (vec!["native"], 1));
+        // A study of nobody's else has no other baseline than its own.
+        assert!(without(&self::study(), vec![left("native")], true).is_err());
     }
 }

@@ -368,8 +368,8 @@ impl Observer for Progress {
         self.bar.set_position(done.into());
         let least = least.map(|least| Duration::from_secs_f64(seconds_left(&least, done as usize, around_s)));
         self.line(&began(plan, least.map(minutes), &format!("{about} {}{most}", minutes(total))));
-        for deviation in &plan.deviations {
-            self.line(&format!("note: {deviation}"));
+        for difference in &plan.differences {
+            self.line(&format!("note: {difference}"));
         }
     }
 

@@ -173,7 +173,7 @@ fn arms_and_cases_are_chosen_by_name_and_the_plan_says_so() {
     let cases: Vec<&str> =
         plan["study"]["cases"].as_array().unwrap().iter().map(|case| case["id"].as_str().unwrap()).collect();
     assert_eq!(cases, ["receive"]);
-    let said = plan["deviations"].to_string();
+    let said = plan["differences"].to_string();
     assert!(said.contains("1 of the study's 3 cases are run, as the command line asks: `receive`"), "{said}");
     let unknown = run(&["run", "quickstart", "--only-case", "users-*"]);
     expect_code(&unknown, 2);

@@ -18,6 +18,7 @@ mod import;
 mod ksm;
 mod poor_hosts;
 mod precision;
+mod published;
 mod reader;
 mod readme;
 mod reaper;

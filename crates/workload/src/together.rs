@@ -1,5 +1,6 @@
 //! The figures of all guests of a trial together, for workloads that have several.
 
+use tare_model::deviation::Deviation;
 use tare_model::sample::Sample;
 use tare_model::trial::Flag;
 use tare_model::turns::TurnsDone;
@@ -59,6 +60,8 @@ fn add(mut all: Driven, guest: Driven) -> Driven {
     all.facts.extend(facts);
     let new: Vec<Flag> = guest.flags.into_iter().filter(|flag| !all.flags.contains(flag)).collect();
     all.flags.extend(new);
+    let new: Vec<Deviation> = guest.deviations.into_iter().filter(|own| !all.deviations.contains(own)).collect();
+    all.deviations.extend(new);
     all
 }
 

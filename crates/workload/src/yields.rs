@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use tare_model::deviation::Deviation;
 use tare_model::drive::DriveResult;
 use tare_model::metric::common;
 use tare_model::sample::{Sample, Source};
@@ -46,6 +47,8 @@ pub struct Driven {
     pub facts: BTreeMap<String, String>,
     /// What a reader must know.
     pub flags: Vec<Flag>,
+    /// What the workload does otherwise than the published one that it repeats, in this case; no ids.
+    pub deviations: Vec<Deviation>,
     /// Why the figures must not be used, if the driver itself saw that.
     pub invalid: Option<String>,
 }
@@ -128,7 +131,17 @@ pub fn from_result(result: DriveResult, unit: UnitOfWork) -> Driven {
         .map(|(name, histogram)| (name.to_owned(), histogram))
         .collect();
     let measurement = Measurement { histograms, counts, ..Measurement::default() };
-    Driven { measurement, window_ns, turns: result.turns, work, samples, facts, flags, invalid: None }
+    Driven {
+        measurement,
+        window_ns,
+        turns: result.turns,
+        work,
+        samples,
+        facts,
+        flags,
+        deviations: Vec::new(),
+        invalid: None,
+    }
 }
 
 /// The results of drivers that worked side by side, as of one, without what only a workload can add up

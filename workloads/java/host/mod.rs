@@ -7,6 +7,7 @@ pub(crate) mod spec;
 
 mod bundle;
 mod calibrate;
+mod deviations;
 mod figures;
 pub(crate) mod parameters;
 mod running;

@@ -5,11 +5,13 @@ use std::time::Duration;
 use crate::application::{explained, gone, look};
 use crate::java::spec::{JavaDone, JavaDrive};
 use tare_model::Span;
+use tare_model::deviation::Deviation;
 use tare_model::drive::SocketOptions;
 use tare_model::load::{Arrivals, LoadModel};
 use tare_model::packed::Packed;
 use tare_model::units::Rate;
 
+use super::deviations::deviations;
 use super::figures::{HELD, RESIDENT, of_guest};
 use super::parameters::Parameters;
 use super::start::{Started, held, longer};
@@ -40,6 +42,8 @@ pub(super) struct Running {
     /// Whether the guest's system holds memory.
     holds: bool,
     groups: u32,
+    /// What differs from the published original.
+    deviations: Vec<Deviation>,
     started: Started,
     /// Number of the connected driver.
     driver: Option<u64>,
@@ -59,6 +63,7 @@ impl Running {
             calibrated: parameters.cpu_share.is_some(),
             holds: parameters.memory.is_touched(),
             groups,
+            deviations: deviations(parameters, groups),
             started,
             driver: None,
             counted: JavaDone::default(),
@@ -114,6 +119,7 @@ impl Prepared for Running {
         let counted = result.outcome::<JavaDrive>()?;
         let mut driven = of_guest(result, &counted, &self.counted);
         driven.facts.extend(self.started.facts.clone());
+        driven.deviations.clone_from(&self.deviations);
         self.counted = counted;
         self.checked = false;
         Ok(driven)

@@ -1,8 +1,11 @@
 //! `rr`: request and response, modelled on netperf's TCP_RR, UDP_RR and TCP_CRR.
 
+mod deviations;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tare_model::deviation::Deviation;
 use tare_model::drive::{DriveResult, Exchange, SocketDrive, SocketOptions, SocketServer, Wait};
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
@@ -199,6 +202,7 @@ impl Workload for Rr {
             drive,
             verdict: self.0.verdict,
             connections: site.load.connections(),
+            deviations: deviations::deviations(&self.0),
             driver: None,
             answered: 0,
         }))
@@ -212,6 +216,8 @@ struct Running {
     drive: Drive,
     verdict: VerdictOn,
     connections: u32,
+    /// What differs from the published original.
+    deviations: Vec<Deviation>,
     /// Number of the connected driver.
     driver: Option<u64>,
     /// Exchanges answered in all phases.
@@ -227,7 +233,7 @@ impl Prepared for Running {
     fn drive(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<Driven, WorkloadError> {
         let result = site.drive(self.driver.take(), schedule)?;
         self.answered = result.answered_total;
-        Ok(yields(result, self.verdict))
+        Ok(Driven { deviations: self.deviations.clone(), ..yields(result, self.verdict) })
     }
 
     fn verify(&mut self, site: &WorkSite<'_>, driven: &mut Driven) -> Result<Option<String>, WorkloadError> {

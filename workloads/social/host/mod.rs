@@ -6,6 +6,7 @@
 pub(crate) mod spec;
 
 mod accept;
+mod deviations;
 mod figures;
 mod gold;
 mod memory;

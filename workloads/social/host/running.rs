@@ -116,17 +116,7 @@ impl Running {
         let Scale { people, tags, events } = self.scale;
         let data = format!("{people} people, {tags} tags, {events} events, seed {}", self.parameters.data_seed);
         driven.facts.insert("data of each instance".to_owned(), data);
-        let deviations = [
-            (
-                "application",
-                "tare's own on Tomcat, with pages by servlets, and PostgreSQL; the original had JSP under a server of 2008",
-            ),
-            (
-                "file store",
-                "pictures that are loaded are computed where they are asked for; the original read them from disks",
-            ),
-        ];
-        driven.facts.extend(deviations.map(|(name, what)| (format!("deviation: {name}"), what.to_owned())));
+        driven.deviations.clone_from(&self.started.deviations);
     }
 
     /// Has the drivers open the connections of users with these cycle times.

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
+use tare_model::deviation::Deviation;
 use tare_model::trial::Flag;
 use tare_wire::Request;
 
 use super::BUNDLE;
+use super::deviations::deviations;
 use super::gold::SOCIAL;
 use super::memory::{Pages, of_instance, pages};
 use super::parameters::Parameters;
@@ -55,6 +57,8 @@ pub(super) struct Started {
     pub facts: BTreeMap<String, String>,
     /// What a reader must know.
     pub flags: Vec<Flag>,
+    /// What differs from the published original.
+    pub deviations: Vec<Deviation>,
 }
 
 /// What decides how instances are started.
@@ -220,8 +224,8 @@ fn tell(site: &WorkSite<'_>, of: &Command<'_>, started: &mut Started) {
         ("heap of an instance", mib(of.heap)),
         ("memory reckoned for an instance", mib(of_instance(of.parameters, site.size.cpus))),
     ];
-    let pages = if of.pages.large { "large pages" } else { "deviation: large pages" };
-    facts.push((pages, of.pages.why.clone()));
+    facts.push(("large pages", of.pages.why.clone()));
+    started.deviations = deviations(of.parameters, of.heap, &of.pages);
     started.large_pages = of.pages.large;
     if let Some(data) = site.data {
         facts.push(("application on", data.storage.clone()));

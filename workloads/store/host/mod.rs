@@ -6,6 +6,7 @@
 pub(crate) mod spec;
 
 mod check;
+mod deviations;
 mod figures;
 mod gold;
 pub(crate) mod parameters;

@@ -11,6 +11,7 @@ use tare_model::sql::SqlServer;
 use tare_model::trial::Flag;
 
 use super::check::disagreement;
+use super::deviations::deviations;
 use super::figures::{finish, of_guest};
 use super::parameters::Parameters;
 use super::ready::{Ready, at_client, count, in_guest, leave_server};
@@ -255,6 +256,7 @@ impl Prepared for Running {
         self.done = done;
         driven.facts.extend(self.ready.facts.clone());
         driven.flags.extend(self.ready.flags.clone());
+        driven.deviations = deviations(&self.parameters, self.ready.major);
         self.tell_beside(beside.map_err(|_| WorkloadError::NotConnected)?, &mut driven)?;
         finish(&mut driven);
         Ok(driven)

@@ -1,8 +1,11 @@
 //! `stream`: bulk data, modelled on netperf's TCP_STREAM, TCP_MAERTS and TCP_SENDFILE.
 
+mod deviations;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tare_model::deviation::Deviation;
 use tare_model::drive::{Direction, DriveResult, ReceiveMethod, SendMethod, SocketDrive, SocketOptions, SocketServer};
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
@@ -160,7 +163,8 @@ impl Workload for Stream {
         let drive =
             Drive { task, targets: vec![address], socket: self.socket(), record: true, loss_timeout: Span::ZERO };
         let both = direction == Direction::Both;
-        Ok(Box::new(Running { server, drive, both, driver: None, moved: (0, 0) }))
+        let deviations = deviations::deviations(&self.parameters, self.streams);
+        Ok(Box::new(Running { server, drive, both, deviations, driver: None, moved: (0, 0) }))
     }
 }
 
@@ -169,6 +173,8 @@ struct Running {
     server: u64,
     drive: Drive,
     both: bool,
+    /// What differs from the published original.
+    deviations: Vec<Deviation>,
     /// Number of the connected driver.
     driver: Option<u64>,
     /// Bytes to and from the guest in all phases, as the driver counts them.
@@ -184,7 +190,7 @@ impl Prepared for Running {
     fn drive(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<Driven, WorkloadError> {
         let result = site.drive(self.driver.take(), schedule)?;
         self.moved = (result.bytes_to_guest_total, result.bytes_from_guest_total);
-        Ok(yields(result, self.both))
+        Ok(Driven { deviations: self.deviations.clone(), ..yields(result, self.both) })
     }
 
     fn verify(&mut self, site: &WorkSite<'_>, driven: &mut Driven) -> Result<Option<String>, WorkloadError> {

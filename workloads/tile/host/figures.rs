@@ -85,6 +85,7 @@ fn of_member(member: &Member, guests: Vec<(u32, Driven)>) -> Option<Driven> {
     driven.facts =
         std::mem::take(&mut driven.facts).into_iter().map(|(what, is)| (format!("{name}: {what}"), is)).collect();
     driven.flags.iter_mut().for_each(|flag| flag.detail = format!("{name}: {}", flag.detail));
+    driven.deviations.iter_mut().for_each(|own| own.what = format!("{name}: {}", own.what));
     driven.invalid = driven.invalid.map(|why| format!("{name}: {why}"));
     Some(driven)
 }
@@ -155,5 +156,6 @@ fn add(mut all: Driven, member: Driven) -> Driven {
     all.facts.extend(member.facts);
     let new: Vec<Flag> = member.flags.into_iter().filter(|flag| !all.flags.contains(flag)).collect();
     all.flags.extend(new);
+    all.deviations.extend(member.deviations);
     all
 }

@@ -82,8 +82,7 @@ impl Running {
     fn tell(&self, driven: &mut Driven) {
         driven.facts.extend(self.started.facts.clone());
         driven.flags.extend(self.started.flags.clone());
-        let facts = deviations(&self.parameters, &self.tables, &self.model, self.sessions, self.files_for);
-        driven.facts.extend(facts);
+        driven.deviations = deviations(&self.parameters, &self.tables, &self.model, self.sessions, self.files_for);
         driven.facts.insert("files that are asked for".to_owned(), file_set(&self.model));
     }
 }

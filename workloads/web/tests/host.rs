@@ -175,7 +175,8 @@ fn a_bank_is_served_over_tls_and_every_page_is_checked() {
     let full: u64 = driven.facts["TLS handshakes in full, all phases"].parse().unwrap();
     let resumed: u64 = driven.facts["TLS handshakes resumed, all phases"].parse().unwrap();
     assert!(full > 0 && full + resumed >= 16, "{full} handshakes in full, {resumed} resumed");
-    assert!(driven.facts["deviation: file set"].contains("2 users a session"), "{:?}", driven.facts);
+    let of_files = |own: &tare_model::deviation::Deviation| own.what == "file set" && own.here == "2 users a session";
+    assert!(driven.deviations.iter().any(of_files), "{:?}", driven.deviations);
     assert!(driven.measurement.requests.iter().any(|one| one.name == "check_image" && one.requests > 0));
 }
 
@@ -195,7 +196,8 @@ fn support_is_served_without_tls() {
     let parameters = json!({"file-sessions": 1, "receive-rate": "unlimited"});
     let Some(driven) = served("support", parameters) else { return };
     assert_eq!(driven.facts["TLS handshakes in full, all phases"], "0");
-    assert!(driven.facts["deviation: file set, sessions"].contains("made for 1 sessions, 8"), "{:?}", driven.facts);
+    let made = driven.deviations.iter().find(|own| own.what == "file set, sessions");
+    assert!(made.is_some_and(|own| own.here.contains("made for 1 sessions, 8")), "{:?}", driven.deviations);
     assert!(driven.measurement.requests.iter().any(|one| one.name == "download" && one.bytes > 1_000_000));
 }
 

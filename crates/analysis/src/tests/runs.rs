@@ -41,7 +41,12 @@ fn a_slower_arm_is_found_and_said_and_the_floor_is_measured() {
     assert_eq!(case.metrics[0].comparisons[1].verdict, Verdict::NoiseFloor);
     assert_eq!(case.metrics[1].comparisons[0].verdict, Verdict::Lead, "of a metric that the study does not ask about");
     assert_eq!((case.distributions.len(), case.cpu.len(), case.timelines.len()), (3, 3, 3));
-    assert!(found.deviations.is_empty() && found.flagged.is_empty() && found.not_completed.is_empty());
+    assert!(
+        found.differences.is_empty()
+            && found.deviations.is_empty()
+            && found.flagged.is_empty()
+            && found.not_completed.is_empty()
+    );
     assert_eq!(found.run.completed, 18);
     assert!(found.method.iter().any(|p| p.contains("noise floor is what the baseline shows against itself")));
 }
@@ -178,7 +183,7 @@ fn flags_and_differences_in_what_was_granted_are_reported() {
     trials[3].flags.push(Flag { kind: "not-comparable".to_owned(), detail: "emulated".to_owned() });
     let emulated = trials[3].planned.arm.clone();
     let found = of(&plan, &trials);
-    assert!(found.deviations.iter().any(|d| d.contains("2 CPUs in block 2")), "{:?}", found.deviations);
+    assert!(found.differences.iter().any(|d| d.contains("2 CPUs in block 2")), "{:?}", found.deviations);
     assert_eq!(found.flagged.len(), 1);
     if emulated == "container" {
         assert_eq!(found.answer[0].verdict, Verdict::NotComparable);
@@ -193,15 +198,15 @@ fn a_folder_is_analysed_and_what_is_wrong_with_it_is_reported() {
     let folder = RunFolder::open(dir.path()).unwrap();
     let found = analyse(&folder).unwrap();
     assert_eq!(found.run.id, testing::RUN_ID);
-    assert!(found.run.finished_at.is_some() && found.deviations.is_empty());
+    assert!(found.run.finished_at.is_some() && found.differences.is_empty());
     folder.write_findings(&found).unwrap();
     assert_eq!(folder.read_findings().unwrap(), Some(found));
     std::fs::write(dir.path().join("study.toml"), "another = true\n").unwrap();
     let found = analyse(&RunFolder::open(dir.path()).unwrap()).unwrap();
     assert!(
-        found.deviations[0].starts_with("study.toml: is not the file that the run began with"),
+        found.differences[0].starts_with("study.toml: is not the file that the run began with"),
         "{:?}",
-        found.deviations
+        found.differences
     );
 }
 

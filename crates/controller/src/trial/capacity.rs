@@ -192,6 +192,7 @@ impl Searching<'_> {
         gathered.window_ns = own.window_ns;
         gathered.samples = own.samples;
         gathered.flags.extend(own.flags);
+        gathered.deviations = own.deviations;
         gathered.facts.extend(own.facts);
         if let Some(why) = cut_short {
             gathered.flag("search-cut-short", why);

@@ -73,6 +73,8 @@ impl Trial<'_> {
         gathered.window_ns = Some(window);
         gathered.facts.extend(driven.facts);
         gathered.flags.extend(driven.flags);
+        // Of a search the last iteration, of several guests all: each has what is so in this case.
+        gathered.deviations = driven.deviations;
         self.count_drops(gathered);
         let demand = self.service_demand(gathered.cpu.as_ref(), driven.work);
         let idle = gathered.idle_memory_bytes.map(|bytes| bytes as f64);

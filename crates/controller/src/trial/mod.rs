@@ -20,6 +20,7 @@ mod turns;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use tare_model::deviation::Deviation;
 use tare_model::guest::ParityRow;
 use tare_model::kvm;
 use tare_model::load::{LoadModel, Phases};
@@ -96,6 +97,8 @@ struct Gathered {
     turns: Option<TrialTurns>,
     samples: Vec<Sample>,
     flags: Vec<Flag>,
+    /// What the workload does otherwise than the published one.
+    deviations: Vec<Deviation>,
     facts: BTreeMap<String, String>,
     load_s: f64,
     /// The wish to stop what is being done.
@@ -209,6 +212,7 @@ impl<'a> Running<'a> {
             turns: gathered.turns,
             samples: gathered.samples,
             flags: gathered.flags,
+            deviations: gathered.deviations,
             facts: gathered.facts,
         }
     }
@@ -229,6 +233,7 @@ pub fn not_begun(task: &Task<'_>, stop: Stop) -> TrialRecord {
         turns: None,
         samples: Vec::new(),
         flags: Vec::new(),
+        deviations: Vec::new(),
         facts: BTreeMap::new(),
     }
 }

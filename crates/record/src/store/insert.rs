@@ -157,6 +157,10 @@ fn insert_disclosure(db: &Connection, record: &TrialRecord) -> Insert {
     for (position, f) in (0i64..).zip(&record.flags) {
         flag.execute(params![trial, position, f.kind, f.detail])?;
     }
+    let mut deviation = db.prepare_cached("INSERT INTO deviations VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?;
+    for (position, own) in (0i64..).zip(&record.deviations) {
+        deviation.execute(params![trial, position, own.what, own.published, own.here, own.why, own.effect])?;
+    }
     let mut fact = db.prepare_cached("INSERT INTO facts VALUES (?1, ?2, ?3)")?;
     for (name, value) in &record.facts {
         fact.execute(params![trial, name, value])?;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use rusqlite::types::{FromSql, Type};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 use tare_model::Histogram;
+use tare_model::deviation::Deviation;
 use tare_model::guest::ParityRow;
 use tare_model::histogram::Bin;
 use tare_model::metric::MetricSpec;
@@ -69,6 +70,15 @@ pub(crate) fn read_trial(db: &Connection, trial: u32) -> Read<Option<TrialRecord
     record.flags = rows(db, "SELECT kind, detail FROM flags WHERE trial = ?1 ORDER BY position", trial, |row| {
         Ok(Flag { kind: row.get(0)?, detail: row.get(1)? })
     })?;
+    record.deviations = rows(
+        db,
+        "SELECT what, published, here, why, effect FROM deviations WHERE trial = ?1 ORDER BY position",
+        trial,
+        |row| {
+            let (what, published, here) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            Ok(Deviation { what, published, here, why: row.get(3)?, effect: row.get(4)?, ..Deviation::default() })
+        },
+    )?;
     record.facts = map(db, "SELECT name, value FROM facts WHERE trial = ?1", trial)?;
     record.cpu = cpu::read(db, "cpu_accounts WHERE trial", i64::from(trial))?;
     record.turns = turns::read(db, trial)?;
@@ -100,6 +110,7 @@ fn read_head(row: &Row<'_>, trial: u32) -> Read<TrialRecord> {
         turns: None,
         samples: Vec::new(),
         flags: Vec::new(),
+        deviations: Vec::new(),
         facts: BTreeMap::new(),
     })
 }

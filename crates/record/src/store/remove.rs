@@ -44,7 +44,7 @@ const ROWS: [(&str, &str); 34] = [
 ];
 
 /// The same of tables that any trial has, whatever its outcome.
-const OF_ALL: [&str; 4] = ["parity", "flags", "facts", "trials"];
+const OF_ALL: [&str; 5] = ["parity", "flags", "deviations", "facts", "trials"];
 
 /// Removes a trial and all that belongs to it, in one transaction.
 pub(crate) fn remove_trial(db: &mut Connection, trial: u32) -> rusqlite::Result<()> {

@@ -139,6 +139,18 @@ CREATE TABLE flags (
     PRIMARY KEY (trial, position)
 ) WITHOUT ROWID;
 
+-- What the workload does otherwise than the published one.
+CREATE TABLE deviations (
+    trial     INTEGER NOT NULL REFERENCES trials,
+    position  INTEGER NOT NULL,
+    what      TEXT NOT NULL,
+    published TEXT NOT NULL,
+    here      TEXT NOT NULL,
+    why       TEXT NOT NULL,
+    effect    TEXT NOT NULL,
+    PRIMARY KEY (trial, position)
+) WITHOUT ROWID;
+
 CREATE TABLE facts (
     trial INTEGER NOT NULL REFERENCES trials,
     name  TEXT NOT NULL,

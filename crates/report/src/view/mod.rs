@@ -26,7 +26,7 @@ pub(crate) mod setting;
 pub(crate) mod sizing;
 pub(crate) mod steps;
 pub(crate) mod table;
-mod trust;
+pub(crate) mod trust;
 
 use serde::Serialize;
 use tare_model::findings::{Answer, CaseFindings, Findings, MetricFindings, Verdict};
@@ -107,7 +107,10 @@ pub(crate) struct Report {
     pub(crate) start_times: Option<Table>,
     pub(crate) parity: Vec<Table>,
     pub(crate) parity_summary: String,
-    pub(crate) deviations: Vec<String>,
+    /// What is otherwise than in the published original.
+    pub(crate) deviations: Option<Table>,
+    /// What differs from the study as written.
+    pub(crate) differences: Vec<String>,
     pub(crate) not_completed: Option<Table>,
     pub(crate) flagged: Option<Table>,
     pub(crate) trials_summary: String,
@@ -197,7 +200,8 @@ impl Report {
             start_times: measures::start_times(findings, &arms),
             parity: trust::parity(findings, &arms),
             parity_summary: trust::parity_summary(findings),
-            deviations: trust::deviations(findings),
+            deviations: trust::deviations(findings, &arms),
+            differences: trust::differences(findings),
             not_completed: trust::not_completed(findings, &arms),
             flagged: trust::flagged(findings, &arms),
             trials_summary: trust::trials_summary(findings),

@@ -43,9 +43,15 @@ pub(crate) fn grounds(findings: &Findings, arms: &Arms) -> Vec<String> {
             n => format!("{} not as asked", format::plural(n as u64, "resource", "resources")),
         });
     }
-    let deviations = deviations(findings).len() as u64;
-    if deviations > 0 {
-        out.push(format::plural(deviations, "deviation", "deviations"));
+    let differences = differences(findings).len() as u64;
+    if differences > 0 {
+        out.push(format::plural(differences, "difference from the study", "differences from the study"));
+    }
+    let deviations = findings.deviations.len() as u64;
+    // A study that repeats no publication has none to be measured by.
+    if deviations > 0 && study.original.is_some() {
+        let deviations = format::plural(deviations, "deviation", "deviations");
+        out.push(format!("{deviations} from {}", original(findings)));
     }
     out.extend(audited);
     out.push(format!("{} in all, {} of it load", wall(findings), format::wall_time(findings.run.load_s)));
@@ -142,14 +148,34 @@ pub(crate) fn flags(findings: &Findings) -> Vec<String> {
     kinds.iter().map(line).collect()
 }
 
+/// What the deviations are from.
+pub(crate) fn original(findings: &Findings) -> String {
+    let original = findings.plan.study.original.as_ref();
+    original.map_or_else(|| "the published workloads".to_owned(), |original| format!("report {}", original.report))
+}
+
+/// What is otherwise than in the published original.
+pub(crate) fn deviations(findings: &Findings, arms: &Arms) -> Option<Table> {
+    let columns = ["What", "Published", "Here", "Why", "Likely effect", "Concerns"].map(Column::text).to_vec();
+    let mut table = Table::new(format!("What is otherwise than in {}.", original(findings)), columns);
+    for own in &findings.deviations {
+        let cases = own.cases.iter().map(|id| case_label(findings, id));
+        let concerns: Vec<String> = cases.chain(own.arms.iter().map(|id| arms.label(id))).collect();
+        let concerns = if concerns.is_empty() { Cell::text("all") } else { Cell::text(concerns.join("; ")) };
+        let texts = [&own.what, &own.published, &own.here, &own.why, &own.effect];
+        table.rows.push(texts.into_iter().map(Cell::text).chain([concerns]).collect());
+    }
+    table.filled()
+}
+
 /// Everything that differs from the study as written, once each.
-pub(crate) fn deviations(findings: &Findings) -> Vec<String> {
-    let mut out = findings.deviations.clone();
+pub(crate) fn differences(findings: &Findings) -> Vec<String> {
+    let mut out = findings.differences.clone();
     let scale = findings.plan.study.scale;
     if (scale - 1.0).abs() > 1e-9 && !out.iter().any(|sentence| sentence.contains("scale")) {
         out.push(format!("All phases were multiplied by the scale {}.", format::trimmed(scale)));
     }
-    for sentence in &findings.plan.deviations {
+    for sentence in &findings.plan.differences {
         if !out.contains(sentence) {
             out.push(sentence.clone());
         }

@@ -5,7 +5,7 @@ use tare_model::study::{Arm, ClientHost, Study};
 use crate::catalog::Catalog;
 
 /// How such a run differs from one that is all on this host, each in a sentence.
-pub(super) fn deviations(study: &Study, catalog: &dyn Catalog) -> Vec<String> {
+pub(super) fn differences(study: &Study, catalog: &dyn Catalog) -> Vec<String> {
     let (outside, inside): (Vec<&Arm>, Vec<&Arm>) =
         study.arms.iter().partition(|arm| catalog.reaches_outside(&arm.platform, &arm.options));
     let mut all = Vec::new();

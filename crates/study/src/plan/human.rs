@@ -59,6 +59,7 @@ fn summary(plan: &Plan, host: &HostFacts) -> String {
     let mut memory = vec![format!("{} promised to guests at one time, at most", size(cost.memory))];
     memory.extend(density::promises(study, host));
     rows.extend([
+        ("published", published(study)),
         ("baseline", std::iter::once(baseline(plan)).chain(alone(study).map(str::to_owned)).collect()),
         ("schedule", schedule(study)),
         ("blocks", precision(study)),
@@ -82,11 +83,24 @@ fn summary(plan: &Plan, host: &HostFacts) -> String {
             line(&mut text, format!("  {name:<9} {value}").trim_end());
         }
     }
-    if !plan.deviations.is_empty() {
+    if !plan.differences.is_empty() {
         line(&mut text, "\nOn this host the run will differ from the study:");
-        plan.deviations.iter().for_each(|deviation| line(&mut text, &format!("  - {deviation}")));
+        plan.differences.iter().for_each(|difference| line(&mut text, &format!("  - {difference}")));
     }
     text
+}
+
+/// Which report the study repeats.
+fn published(study: &Study) -> Vec<String> {
+    let words = study.original.iter().map(|original| {
+        let deviations = counted(original.deviations.len(), "deviation");
+        format!(
+            "report {}, about {}; {deviations} in the study file, and the report",
+            original.report,
+            original.subject.join(", ")
+        )
+    });
+    words.collect()
 }
 
 /// How the arms of each case share the time of a block.

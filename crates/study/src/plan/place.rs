@@ -12,7 +12,7 @@ use crate::host::HostFacts;
 /// A placement with what in it differs from what the study asks.
 pub(super) struct Placed {
     pub(super) cpus: CpuPlacement,
-    pub(super) deviations: Vec<String>,
+    pub(super) differences: Vec<String>,
 }
 
 /// One CPU in so many goes to the driver, at least one.
@@ -30,7 +30,7 @@ fn sides(placement: &Placement, host: &HostFacts) -> Result<Placed, PlanRefusal>
     let Some(&highest) = host.cpus.last() else { return Err(PlanRefusal::NoCpu) };
     let all = |client: Vec<u32>, guests: Vec<u32>, note: String| Placed {
         cpus: CpuPlacement { client, guests, note },
-        deviations: Vec::new(),
+        differences: Vec::new(),
     };
     match placement {
         Placement::Separate if host.cpus.len() == 1 => {
@@ -38,7 +38,7 @@ fn sides(placement: &Placement, host: &HostFacts) -> Result<Placed, PlanRefusal>
                 "the study asks for separate CPUs, but this host has one: driver and guests share CPU {highest}"
             );
             let mut placed = all(vec![highest], vec![highest], note.clone());
-            placed.deviations.push(note);
+            placed.differences.push(note);
             Ok(placed)
         }
         Placement::Separate => Ok(separate(host)),
@@ -74,13 +74,13 @@ fn separate(host: &HostFacts) -> Placed {
             client.extend(core_of(cpu, host));
         }
     }
-    let mut deviations = Vec::new();
+    let mut differences = Vec::new();
     if client.len() == host.cpus.len() {
         // One core is all there is: its threads are better than nothing.
         client = host.cpus.last().copied().into_iter().collect();
         let text =
             "driver and guests have CPUs of their own, but these are threads of one core and slow each other down";
-        deviations.push(text.to_owned());
+        differences.push(text.to_owned());
     }
     client.sort_unstable();
     let guests: Vec<u32> = host.cpus.iter().copied().filter(|cpu| !client.contains(cpu)).collect();
@@ -89,7 +89,7 @@ fn separate(host: &HostFacts) -> Placed {
         client.len(),
         host.cpus.len()
     );
-    Placed { cpus: CpuPlacement { client, guests, note }, deviations }
+    Placed { cpus: CpuPlacement { client, guests, note }, differences }
 }
 
 fn core_of(cpu: u32, host: &HostFacts) -> Vec<u32> {
@@ -143,7 +143,7 @@ mod tests {
 
     fn both(placement: &Placement, host: &HostFacts) -> (String, String, usize) {
         let placed = place(placement, host).unwrap();
-        (cpus::list(&placed.cpus.client), cpus::list(&placed.cpus.guests), placed.deviations.len())
+        (cpus::list(&placed.cpus.client), cpus::list(&placed.cpus.guests), placed.differences.len())
     }
 
     #[test]
@@ -167,7 +167,7 @@ mod tests {
         let placed = place(&Placement::Separate, &host(5..6, &[])).unwrap();
         assert_eq!((placed.cpus.client, placed.cpus.guests), (vec![5], vec![5]));
         assert_eq!(
-            placed.deviations,
+            placed.differences,
             ["the study asks for separate CPUs, but this host has one: driver and guests share CPU 5"]
         );
     }

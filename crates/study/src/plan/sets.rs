@@ -67,14 +67,14 @@ pub(super) fn fitted(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -> 
         }
     });
     let sentence = |(cases, (how, why))| format!("the arms of {cases} {how}: {why}");
-    let mut deviations: Vec<String> = differ.into_iter().map(sentence).collect();
+    let mut differences: Vec<String> = differ.into_iter().map(sentence).collect();
     if fitted.cases.iter().any(|case| case.schedule.turns().is_some()) {
         let emulated = study.arms.iter().filter(|arm| host.emulated.contains(&arm.id));
-        deviations.extend(emulated.map(|arm| {
+        differences.extend(emulated.map(|arm| {
             format!("`{}` is emulated here and takes no turns: its trials follow the turns of the others", arm.id)
         }));
     }
-    (fitted, deviations)
+    (fitted, differences)
 }
 
 /// The schedule of a case for which there is no room: in pairs with the baseline where that is fewer arms at one time, else trials.

@@ -146,7 +146,7 @@ pub(super) const WRONG: &[Wrong] = &[
     ("banking = 120", "banking = \"120\"", "score.banking", "must be a number"),
     ("score = { banking = 120, rates = 114.5 }", "score = {}", "score", "names nothing"),
     ("score = { banking = 120, rates = 114.5 }", "score = 5", "score", "must be a table"),
-    ("blocks = 2", "blocks = 2\npublished = {}", "published", "is not a field of a study"),
+    ("blocks = 2", "blocks = 2\npublished = {}", "published.report", "`published` has no `report`"),
     ("blocks = 2", "blocks = 2\nprecision = 0.1", "precision", "`precision` stands in `[cases.ID.capacity]`"),
 ];
 

@@ -158,7 +158,7 @@ fn guests_that_ask_more_cpus_than_there_are_is_a_deviation_for_each_number_asked
     let mut study = good();
     study.lab.placement = tare_model::study::Placement::Separate;
     let two = HostFacts { cpus: vec![0, 1], ..roomy() };
-    let deviations = plan(&study, &two, &Fake).unwrap().deviations;
+    let deviations = plan(&study, &two, &Fake).unwrap().differences;
     assert_eq!(
         deviations,
         [
@@ -166,7 +166,7 @@ fn guests_that_ask_more_cpus_than_there_are_is_a_deviation_for_each_number_asked
             "in `busy@low`, `busy@high` each neighbour asks 4 CPUs, and this host has 1 for guests: every arm gets the same 1",
         ]
     );
-    assert_eq!(plan(&study, &roomy(), &Fake).unwrap().deviations, Vec::<String>::new());
+    assert_eq!(plan(&study, &roomy(), &Fake).unwrap().differences, Vec::<String>::new());
 }
 
 #[test]
@@ -217,8 +217,10 @@ fn machines_elsewhere_are_asked_for_nothing_of_this_host_and_the_plan_says_what_
         tare_model::study::ClientHost::Machine { platform: "far".into(), options: serde_json::json!({ "host": "b" }) };
     assert_eq!(study.client, client);
     let plan = plan(&study, &roomy(), &Fake).unwrap();
-    assert_eq!(plan.deviations.len(), 2, "{:?}", plan.deviations);
-    assert!(plan.deviations[0].starts_with("`here` is not made by tare") && plan.deviations[1].contains("the driver"));
+    assert_eq!(plan.differences.len(), 2, "{:?}", plan.differences);
+    assert!(
+        plan.differences[0].starts_with("`here` is not made by tare") && plan.differences[1].contains("the driver")
+    );
 }
 
 #[test]
@@ -227,8 +229,8 @@ fn arms_on_two_networks_are_planned_with_that_said() {
     let mut study = elsewhere(&arms, "\"local\"").unwrap().study;
     study.cases[0].guest.memory = ByteSize(64 << 20);
     let plan = plan(&study, &roomy(), &Fake).unwrap();
-    let said = plan.deviations.iter().any(|said| said.contains("one of these networks") && said.contains("`native`"));
-    assert!(said, "{:?}", plan.deviations);
+    let said = plan.differences.iter().any(|said| said.contains("one of these networks") && said.contains("`native`"));
+    assert!(said, "{:?}", plan.differences);
 }
 
 #[test]
@@ -267,9 +269,9 @@ fn several_measured_guests_are_promised_counted_and_reported() {
     // 10 ms for each of three more guests, on two arms in two blocks.
     assert_eq!(four.cost.around.ns - one.cost.around.ns, 3 * 4 * 10_000_000);
     assert!(four.cost.disk.0 >= one.cost.disk.0 + 2 * 60_000_000, "{} {}", one.cost.disk, four.cost.disk);
-    assert_eq!(one.deviations, Vec::<String>::new());
+    assert_eq!(one.differences, Vec::<String>::new());
     let expected = "in `orders` the 4 measured guests ask 12 CPUs, 3 each, and this host has 6 for guests: every arm gets the same 6";
-    assert_eq!(four.deviations, [expected]);
+    assert_eq!(four.differences, [expected]);
     let shown = human(&four, &roomy());
     assert!(shown.contains("  guests    `orders` measures 4 guests at one time, 2 drivers each\n"), "{shown}");
     assert!(!human(&plan(&good(), &roomy(), &Fake).unwrap(), &roomy()).contains("at one time, 1 driver"));

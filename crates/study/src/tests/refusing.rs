@@ -7,6 +7,13 @@ use crate::parse;
 use crate::testing::Fake;
 
 const WRONG: &[Wrong] = &[
+    ("subject = [\"runc\"]", "subject = [\"run\"]", "published.subject.0", "did you mean `runc`?"),
+    ("subject = [\"runc\"]", "subject = []", "published.subject", "lists 0 values"),
+    ("subject = [\"runc\"]\n", "", "published.subject", "`published` has no `subject`"),
+    ("report = \"000\"", "report = \" \"", "published.report", "is empty"),
+    ("effect = \"little\"", "effect = \"\"", "published.deviations.0.effect", "is empty"),
+    ("effect = \"little\"\n", "", "published.deviations.0.effect", "has no `effect`"),
+    ("why = \"there is no other\"", "reason = \"none\"", "published.deviations.0.reason", "is not a field"),
     ("schema = 1", "schema = 2", "schema", "written by a newer tare"),
     ("schema = 1", "schema = 0", "schema", "whole number from 1 to 1"),
     ("schema = 1\n", "", "schema", "add `schema = 1`"),

@@ -160,9 +160,9 @@ fn a_machine_elsewhere_takes_turns_and_no_room_here_and_the_plan_says_what_is_no
     let planned = plan(&study, &two, &Fake).unwrap();
     assert_eq!((planned.cost.memory, planned.sets.iter().all(|set| set.len() == 3)), (ByteSize(2 << 30), true));
     let said = "`container` is driven in turns: CPU by a machine's own kernel is that of the whole block, turns of other arms included";
-    assert!(planned.deviations.iter().any(|all| all.starts_with(said)), "{:?}", planned.deviations);
+    assert!(planned.differences.iter().any(|all| all.starts_with(said)), "{:?}", planned.differences);
     let trials = plan(&study_of(&with_far("schedule = \"trials\"", IDLE)), &two, &Fake).unwrap();
-    assert!(trials.deviations.iter().all(|said| !said.contains("turns")), "{:?}", trials.deviations);
+    assert!(trials.differences.iter().all(|said| !said.contains("turns")), "{:?}", trials.differences);
     // Where all are elsewhere nothing of this host's is taken.
     let far = with_far("noise-floor = false", IDLE)
         .replace("platform = \"native\"", "platform = \"far\"\noptions = { host = \"b\" }");
@@ -295,7 +295,7 @@ fn where_all_arms_do_not_fit_at_one_time_they_take_turns_in_pairs_with_the_basel
     let turns = *study.cases[0].schedule.turns().unwrap();
     assert_eq!(planned.study.cases[0].schedule, CaseSchedule::Pairs { turns, pairs: 2, why: reason.to_owned() });
     assert_eq!(
-        planned.deviations,
+        planned.differences,
         [format!("the arms of `idle` take turns in pairs with the baseline, not all together: {reason}")]
     );
     assert_eq!(planned.hash, plan(&study, &roomy(), &Fake).unwrap().hash, "the study is the same");
@@ -338,13 +338,13 @@ fn where_not_even_two_arms_fit_at_one_time_they_run_one_after_the_other() {
     assert_eq!((planned.sets.len(), planned.trials.len(), planned.cost.memory), (0, 9, ByteSize(1 << 30)));
     let reason = "the guests of even two of its arms together are promised 2GiB, and this host has 1.0 GiB available";
     assert_eq!(why(&planned.study, "idle"), reason);
-    assert_eq!(planned.deviations, [format!("the arms of `idle` run one after the other, not in turns: {reason}")]);
+    assert_eq!(planned.differences, [format!("the arms of `idle` run one after the other, not in turns: {reason}")]);
     assert_eq!(planned.hash, plan(&study, &roomy(), &Fake).unwrap().hash, "the study is the same");
     // One arm has nobody to take turns with, on whatever host.
     let mut one = study.clone();
     one.arms.truncate(1);
     let planned = plan(&one, &roomy(), &Fake).unwrap();
-    assert_eq!((planned.sets.len(), planned.deviations.len()), (0, 0));
+    assert_eq!((planned.sets.len(), planned.differences.len()), (0, 0));
 }
 
 #[test]
@@ -356,7 +356,7 @@ fn room_on_disk_decides_like_memory_and_pairs_need_the_baseline() {
     let sets = |free| disk(free).sets.iter().map(Vec::len).collect::<Vec<_>>();
     assert_eq!((sets(4000), sets(2200), sets(1400)), (vec![3; 3], vec![2; 6], vec![]));
     let said = |free: u64, how: &str, arms: &str| {
-        let all = disk(free).deviations;
+        let all = disk(free).differences;
         assert!(
             all[0].contains(how) && all[0].ends_with(&format!("no room on disk for the guests of {arms}")),
             "{all:?}"
@@ -390,8 +390,8 @@ fn emulated_arms_follow_the_turns_of_the_others() {
     }
     assert!(planned.trials.iter().enumerate().all(|(at, trial)| trial.index as usize == at));
     assert!(
-        planned.deviations[0].starts_with("`container` is emulated here and takes no turns"),
+        planned.differences[0].starts_with("`container` is emulated here and takes no turns"),
         "{:?}",
-        planned.deviations
+        planned.differences
     );
 }

@@ -61,7 +61,7 @@ fn quickstart_measures_three_cases_in_a_minute_and_a_half_on_a_small_host() {
     };
     let plan = plan(&shipped("quickstart"), &small, &Fake).unwrap();
     assert_eq!((plan.study.cases.len(), plan.study.arms.len(), plan.trials.len()), (3, 4, 144));
-    assert_eq!((plan.sets.len(), plan.deviations.len()), (36, 0), "{:?}", plan.deviations);
+    assert_eq!((plan.sets.len(), plan.differences.len()), (36, 0), "{:?}", plan.differences);
     assert!(plan.cost.measuring < Span::from_secs(90), "{}", plan.cost.measuring);
     assert!(plan.cost.around.ns * 3 <= plan.cost.measuring.ns, "{:?}", plan.cost);
 }
@@ -77,7 +77,7 @@ fn comparisons_at_a_fixed_load_take_at_most_an_hour_on_two_cpus_without_virtual_
         let plan = plan(&study, &host, &Fake).unwrap();
         let all = plan.cost.measuring.ns + plan.cost.around.ns;
         assert!(all <= Span::from_secs(3600).ns, "{name}: {} s", all / 1_000_000_000);
-        assert_eq!(plan.sets.len(), study.cases.len() * study.most_blocks() as usize, "{name}: {:?}", plan.deviations);
+        assert_eq!(plan.sets.len(), study.cases.len() * study.most_blocks() as usize, "{name}: {:?}", plan.differences);
     }
 }
 
@@ -111,6 +111,26 @@ fn published_studies_have_the_published_figures() {
     assert_eq!((throughput.lab.mtu, throughput.lab.offloads), (9000, true));
     assert!(throughput.cases.iter().all(|case| case.phases.steady_state == Span::from_secs(300)));
     assert!(throughput.cases.iter().all(|case| case.load.largest().connections() == 5 && case.guest.cpus == 4));
+}
+
+#[test]
+fn studies_as_published_name_their_report_its_subject_and_what_they_do_otherwise() {
+    let published: Vec<Study> = studies()
+        .iter()
+        .filter_map(|path| path.file_stem()?.to_str().filter(|name| name.ends_with("-as-published")).map(shipped))
+        .collect();
+    let reports = published.iter().map(|study| {
+        let original = study.original.as_ref().unwrap_or_else(|| panic!("{} has no [published]", study.name));
+        assert!(!original.subject.is_empty() && original.deviations.len() > 3, "{}", study.name);
+        assert_eq!(study.missing_subject(), Vec::<&str>::new(), "{}", study.name);
+        original.report.as_str()
+    });
+    let mut reports: Vec<&str> = reports.collect();
+    reports.sort_unstable();
+    assert_eq!(reports, ["000", "001", "001", "002", "003", "004"]);
+    // The rate is that at which one machine is busy to the published share.
+    let density = published.iter().find(|study| study.name == "java-density-as-published").unwrap();
+    assert_eq!(density.baseline, "machine");
 }
 
 #[test]

@@ -118,7 +118,11 @@ fn fits(study: Option<&Study>, platforms: &[Platform], workloads: &[Workload]) -
         // No arm can do without what a workload needs, whether arms may be left out or not.
         Some(_) if workloads.iter().any(|own| own.state == State::NotUsable) => false,
         // The baseline and something to compare it with.
-        Some(study) if study.skip_unavailable => usable.contains(&study.baseline.as_str()) && usable.len() > 1,
+        Some(study) if study.skip_unavailable => {
+            let subject = study.original.iter().flat_map(|original| &original.subject);
+            let needed = subject.chain([&study.baseline]);
+            needed.into_iter().all(|id| usable.contains(&id.as_str())) && usable.len() > 1
+        }
         Some(_) => usable.len() == platforms.len(),
         // One is enough to measure something.
         None => !usable.is_empty(),

@@ -28,6 +28,8 @@ pub fn command(arguments: &PlanArguments) -> Result<Exit, Failure> {
     let page = |_| {
         let mut lines = vec![tare_study::human(&plan, &host).trim_end().to_owned()];
         lines.extend(power::words(&plan, &noise));
+        let refused = available::without_subject(&plan).filter(|_| !arguments.study.what_can);
+        lines.extend(refused.map(|why| format!("`tare run` will refuse this: {why}")));
         lines.push(NOT_TRIED.to_owned());
         lines.extend(loaded.draws_seed.then(|| DRAWS.to_owned()));
         Page::of_lines(format!("Plan of {}", plan.study.name), lines.join("\n"))
@@ -41,7 +43,7 @@ pub fn command(arguments: &PlanArguments) -> Result<Exit, Failure> {
 pub fn fits(study: &str) -> bool {
     let asked = StudyArguments::of(study);
     let planned = studies::load(&asked).and_then(|loaded| planned(&loaded, Path::new(place::RUNS), &asked, Goal::Look));
-    planned.is_ok_and(|plan| refusals(&plan).is_empty())
+    planned.is_ok_and(|plan| refusals(&plan).is_empty() && available::without_subject(&plan).is_none())
 }
 
 /// Why this host cannot run arms and workloads of a plan, with the remedies.
@@ -88,17 +90,22 @@ pub fn planned(loaded: &LoadedStudy, out: &Path, asked: &StudyArguments, goal: G
     let mut host = host(out)?;
     let may = if goal == Goal::Look { May::Look } else { May::Run };
     let resumed = (goal == Goal::Resume).then_some(out);
-    let (study, left_out) = available::reduced(&loaded.study, resumed, may, asked.emulated)?;
+    let (study, left_out) = available::reduced(&loaded.study, resumed, may, (asked.emulated, asked.what_can))?;
     host.emulated = emulated(&study, asked.emulated, may);
     let planned = tare_study::plan(&study, &host, &Registries);
     let mut plan = planned.map_err(|error| Failure::new(error, Exit::HostUnfit))?;
     if let Some(folder) = resumed {
         shared_as_before(&mut plan, folder)?;
     }
-    plan.deviations.extend(left_out.iter().map(available::sentence));
+    plan.differences.extend(left_out.iter().map(available::sentence));
     plan.left_out = left_out;
-    plan.deviations.extend(loaded.reduced.iter().cloned());
-    Ok(plan)
+    plan.differences.extend(loaded.reduced.iter().cloned());
+    if plan.study.baseline != loaded.study.baseline {
+        let (now, own) = (&plan.study.baseline, &loaded.study.baseline);
+        plan.differences.push(format!("the baseline is `{now}`, because `{own}` cannot run here"));
+    }
+    let refused = available::without_subject(&plan).filter(|_| goal == Goal::Run && !asked.what_can);
+    refused.map_or(Ok(plan), |why| Err(Failure::new(why, Exit::HostUnfit)))
 }
 
 /// Arms of a study that is run whose machines are emulated here. Where those are left out that would be without being asked for, they are

@@ -113,7 +113,7 @@ pub fn perform(mut loaded: LoadedStudy, how: &How<'_>, observer: &dyn Observer) 
     let mut plan = planned(loaded, how.out, how.asked, goal)?;
     // Only here the arms are known that are left out, and what their reasons must not hold.
     let shown = redactor.plan(&plan);
-    (plan.deviations, plan.left_out) = (shown.deviations, shown.left_out);
+    (plan.differences, plan.left_out) = (shown.differences, shown.left_out);
     if let Some(note) = glance.and_then(Glance::note) {
         observer.note(&note);
     }

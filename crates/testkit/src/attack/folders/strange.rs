@@ -24,7 +24,7 @@ const RUNS: [Run; 15] = [
         plan.study.question = COMMANDS.to_owned();
         plan.study.arms.iter_mut().for_each(|arm| arm.label = COMMANDS.to_owned());
         plan.study.cases[0].label = COMMANDS.to_owned();
-        plan.deviations.push(COMMANDS.to_owned());
+        plan.differences.push(COMMANDS.to_owned());
     }),
     ("whose reasons command a terminal", Must::Sound, |_, trials| {
         trials[1].outcome = Outcome::Invalid { reason: COMMANDS.to_owned() };
