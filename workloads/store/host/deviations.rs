@@ -20,7 +20,7 @@ pub(super) fn deviations(parameters: &Parameters, major: u32) -> Vec<Deviation> 
         Deviation::new(
             "server",
             ("PostgreSQL 8.4.4", format!("PostgreSQL {major}, with max_wal_size in place of checkpoint_segments")),
-            "8.4 has been without mending since 2014",
+            "nobody has maintained 8.4 since 2014",
             "less CPU an order, and more of them",
         ),
         Deviation::new(
@@ -37,7 +37,13 @@ pub(super) fn deviations(parameters: &Parameters, major: u32) -> Vec<Deviation> 
         let effect = "plans of queries are right from the start, and no row is frozen in a run";
         all.push(Deviation::new("restored database", (published, here), why, effect));
     }
-    let defaults = Parameters::default();
+    all.extend(asked(parameters));
+    all
+}
+
+/// What the parameters ask for that was not published.
+fn asked(parameters: &Parameters) -> Vec<Deviation> {
+    let (mut all, defaults) = (Vec::new(), Parameters::default());
     let mut differs = |what: &str, published: String, here: String, effect: &str| {
         all.push(Deviation::new(what, (published, here), "the study asks for it", effect));
     };
