@@ -7,6 +7,7 @@ use crate::view::Report;
 use crate::view::case::CaseView;
 use crate::view::section::BlockView;
 use crate::view::table::{Cell, Table};
+use crate::view::test_bed::{Boxed, TestBed};
 
 /// The report as Markdown (GitHub's tables). What users wrote is escaped, so it stays text.
 pub fn markdown(findings: &Findings) -> String {
@@ -198,6 +199,7 @@ fn trust(out: &mut String, report: &Report) {
         report.method.iter().for_each(|paragraph| out.push_str(&format!("{}\n\n", escaped(paragraph))));
         return;
     }
+    test_beds(out, &report.test_beds);
     out.push_str(&format!("## Parity\n\n{}\n\n", escaped(&report.parity_summary)));
     push_tables(out, &report.parity);
     push_tables(out, &report.platforms);
@@ -212,6 +214,29 @@ fn trust(out: &mut String, report: &Report) {
     out.push_str("## How it was measured\n\n");
     for paragraph in &report.method {
         out.push_str(&format!("{}\n\n", escaped(paragraph)));
+    }
+}
+
+fn test_beds(out: &mut String, beds: &[TestBed]) {
+    for bed in beds {
+        let of = if bed.of.is_empty() { String::new() } else { format!(": {}", bed.of) };
+        out.push_str(&format!("## Test bed{}\n\n", escaped(&of)));
+        let list = |out: &mut String, depth: usize, boxed: &Boxed| {
+            let lines: Vec<String> = boxed.lines.iter().map(|line| escaped(line)).collect();
+            out.push_str(&format!("{}- **{}**: {}\n", "  ".repeat(depth), escaped(&boxed.title), lines.join("; ")));
+        };
+        if let Some(client) = &bed.client {
+            out.push_str(&format!("- {}\n", escaped(&client.title)));
+            client.drivers.iter().for_each(|driver| list(out, 1, driver));
+            list(out, 0, &bed.link);
+        }
+        out.push_str(&format!("- {}: {}\n", escaped(&bed.host.title), bed.host.about));
+        bed.host.drivers.iter().for_each(|driver| list(out, 1, driver));
+        if bed.client.is_none() {
+            list(out, 1, &bed.link);
+        }
+        bed.host.guests.iter().for_each(|guest| list(out, 1, guest));
+        out.push('\n');
     }
 }
 

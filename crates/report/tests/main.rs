@@ -12,5 +12,6 @@ mod page;
 mod serving;
 mod store;
 mod tables;
+mod test_bed;
 mod tiles;
 mod visible;

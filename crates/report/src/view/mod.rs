@@ -26,6 +26,7 @@ pub(crate) mod setting;
 pub(crate) mod sizing;
 pub(crate) mod steps;
 pub(crate) mod table;
+pub(crate) mod test_bed;
 pub(crate) mod trust;
 
 use serde::Serialize;
@@ -102,6 +103,8 @@ pub(crate) struct Report {
     pub(crate) cases: Vec<CaseView>,
     /// The heads of cases that are folded away, because a section above sums them up; `None` where each stands for itself.
     pub(crate) folded: Option<Folded>,
+    /// Where load and guests were, one for each way in which guests stood.
+    pub(crate) test_beds: Vec<test_bed::TestBed>,
     /// What limits the precision of cases in turns.
     pub(crate) limits: Option<LimitsView>,
     pub(crate) start_times: Option<Table>,
@@ -196,6 +199,7 @@ impl Report {
             legend: legend(findings),
             cases: cases.collect(),
             folded: Folded::new(findings),
+            test_beds: test_bed::of_run(findings),
             limits: LimitsView::new(findings, &arms),
             start_times: measures::start_times(findings, &arms),
             parity: trust::parity(findings, &arms),

@@ -1,0 +1,196 @@
+//! The test bed as the plan has it: drivers, link and guests, as boxes in the frames of their machines. Cases whose guests stand alike
+//! share one.
+
+use serde::Serialize;
+use tare_model::findings::Findings;
+use tare_model::guest::GuestSize;
+use tare_model::study::{Arm, Case, CaseLoad, CaseSchedule, Study};
+
+use super::case_label;
+use crate::format::plural;
+use crate::words;
+
+/// One test bed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct TestBed {
+    /// What it is of, in a sentence; empty where there is one for all cases.
+    pub(crate) of: String,
+    /// The machine that the load comes from, where that is another than the guests'.
+    pub(crate) client: Option<Frame>,
+    /// What lies between driver and guests.
+    pub(crate) link: Boxed,
+    /// The machine of the guests.
+    pub(crate) host: Frame,
+}
+
+/// A machine and what is in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Frame {
+    pub(crate) title: String,
+    /// Which guests stand in it at one time; empty where none do.
+    pub(crate) about: &'static str,
+    /// Above the link.
+    pub(crate) drivers: Vec<Boxed>,
+    /// Below it.
+    pub(crate) guests: Vec<Boxed>,
+}
+
+/// A box: what it is, and lines about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Boxed {
+    pub(crate) title: String,
+    pub(crate) lines: Vec<String>,
+    /// Whether nothing in it is measured.
+    pub(crate) beside: bool,
+}
+
+/// One for each way in which guests of cases stand; none of figures that others published.
+pub(crate) fn of_run(findings: &Findings) -> Vec<TestBed> {
+    let study = &findings.plan.study;
+    if study.published.is_some() {
+        return Vec::new();
+    }
+    let mut alike: Vec<Vec<&Case>> = Vec::new();
+    for case in &study.cases {
+        match alike.iter_mut().find(|known| stand_alike(known[0], case)) {
+            Some(cases) => cases.push(case),
+            None => alike.push(vec![case]),
+        }
+    }
+    let alone = alike.len() == 1;
+    let of = |cases: &[&Case]| {
+        let labels: Vec<String> = cases.iter().map(|case| case_label(findings, &case.id)).collect();
+        if alone { String::new() } else { labels.join("; ") }
+    };
+    alike.iter().map(|cases| TestBed { of: of(cases), ..bed(cases, findings) }).collect()
+}
+
+/// Whether the guests of two cases stand alike, whatever they do.
+fn stand_alike(one: &Case, other: &Case) -> bool {
+    let key = |case: &Case| {
+        let guests = (case.load.guests(), case.load.most_guests(), case.instances.max(1));
+        let schedule = std::mem::discriminant(&case.schedule);
+        (guests, case.guest, case.neighbours, case.busy_target, schedule)
+    };
+    key(one) == key(other)
+}
+
+fn bed(cases: &[&Case], findings: &Findings) -> TestBed {
+    let study = &findings.plan.study;
+    let (driver, local, case) = (driver(cases, findings), study.client.is_local(), cases[0]);
+    let guests = arms(study).into_iter().map(|arms| guest(cases, &arms, findings)).chain(neighbours(case)).collect();
+    let (drivers, client) = if local {
+        (vec![driver], None)
+    } else {
+        let title = "Client machine".to_owned();
+        (Vec::new(), Some(Frame { title, about: "", drivers: vec![driver], guests: Vec::new() }))
+    };
+    let title = if local { "One host" } else { "The guests' host" }.to_owned();
+    let about = match &case.schedule {
+        CaseSchedule::Turns(_) => "the guests of all arms stand at one time and take turns",
+        CaseSchedule::Pairs { .. } => {
+            "the guests of each arm stand beside those of the baseline and take turns with them"
+        }
+        CaseSchedule::Trials { .. } => "the guests of one arm stand at a time",
+    };
+    TestBed { of: String::new(), client, link: link(study, local), host: Frame { title, about, drivers, guests } }
+}
+
+/// What cases have, each once, in their order.
+fn each_once(cases: &[&Case], what: impl Fn(&Case) -> String) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for own in cases.iter().map(|case| what(case)) {
+        if !all.contains(&own) {
+            all.push(own);
+        }
+    }
+    all
+}
+
+fn driver(cases: &[&Case], findings: &Findings) -> Boxed {
+    let guests = cases[0].load.guests();
+    let title = match (guests.count, guests.drivers) {
+        (0 | 1, 0 | 1) => "Driver".to_owned(),
+        (_, drivers) => format!("{} for each guest", plural(u64::from(drivers.max(1)), "driver", "drivers")),
+    };
+    let load = |case: &Case| match &case.load {
+        CaseLoad::Fixed { load, .. } | CaseLoad::Density { load, .. } => words::load(load),
+        CaseLoad::Capacity(_) => "load: searched for".to_owned(),
+        CaseLoad::ShareOf { .. } => "load: a share of what a search found".to_owned(),
+        CaseLoad::CpuTarget { .. } => "load: searched for by the guests' CPU".to_owned(),
+    };
+    let loads = each_once(cases, load);
+    let mut lines = match loads.len() {
+        1..=3 => loads,
+        n => vec![format!("{n} loads")],
+    };
+    if findings.plan.study.client.is_local() {
+        lines.push(on(&findings.plan.cpus.client));
+    }
+    Boxed { title, lines, beside: false }
+}
+
+fn link(study: &Study, local: bool) -> Boxed {
+    if !local {
+        let lines = vec!["as it was before the run".to_owned()];
+        return Boxed { title: "Network between the machines".to_owned(), lines, beside: false };
+    }
+    let lab = &study.lab;
+    let rate = lab.link_rate.map_or_else(|| "no bound of its rate".to_owned(), |rate| format!("{rate} each way"));
+    let offloads = if lab.offloads { "offloads on" } else { "offloads off" };
+    let lines = vec!["a bridge in a network namespace".to_owned(), format!("MTU {} B, {offloads}, {rate}", lab.mtu)];
+    Boxed { title: "Network of the lab".to_owned(), lines, beside: false }
+}
+
+/// The arms by their platform, in the order of the study.
+fn arms(study: &Study) -> Vec<Vec<&Arm>> {
+    let mut groups: Vec<Vec<&Arm>> = Vec::new();
+    for arm in &study.arms {
+        match groups.iter_mut().find(|group| group[0].platform == arm.platform) {
+            Some(group) => group.push(arm),
+            None => groups.push(vec![arm]),
+        }
+    }
+    groups
+}
+
+fn guest(cases: &[&Case], arms: &[&Arm], findings: &Findings) -> Boxed {
+    let own = arms.iter().filter(|arm| arm.replica_of.is_none());
+    let labels: Vec<&str> = own.map(|arm| arm.label.as_str()).collect();
+    let case = cases[0];
+    let many = match &case.load {
+        CaseLoad::Density { spec, .. } => format!("1 to {} guests", spec.most_guests()),
+        load => plural(u64::from(load.guests().count.max(1)), "guest", "guests"),
+    };
+    let mut lines = vec![format!("{many} of {}", size(&case.guest)), on(&findings.plan.cpus.guests)];
+    let workloads = each_once(cases, |case| case.workload.clone()).join(", ");
+    let work = match case.instances {
+        0 | 1 => format!("workload {workloads}"),
+        n => format!("{n} instances of workload {workloads}"),
+    };
+    lines.push(if case.busy_target { format!("{work}, and a busy loop on each CPU") } else { work });
+    if arms.iter().any(|arm| arm.replica_of.is_some()) {
+        lines.push("twice, to measure the noise floor".to_owned());
+    }
+    Boxed { title: labels.join(", "), lines, beside: false }
+}
+
+fn neighbours(case: &Case) -> Option<Boxed> {
+    let neighbours = case.neighbours?;
+    let each = format!("each {}, with a busy loop on each CPU", size(&neighbours.guest));
+    let title = plural(u64::from(neighbours.count), "busy neighbour", "busy neighbours");
+    Some(Boxed { title, lines: vec!["of the arm's own platform".to_owned(), each], beside: true })
+}
+
+/// Where something runs.
+fn on(cpus: &[u32]) -> String {
+    match cpus {
+        [] => "on any CPU of the host".to_owned(),
+        [one] => format!("on CPU {one} of the host"),
+        several => format!("on CPUs {} of the host", words::cpus(several)),
+    }
+}
+
+fn size(guest: &GuestSize) -> String {
+    format!("{} and {}", plural(u64::from(guest.cpus), "CPU", "CPUs"), guest.memory)
+}
