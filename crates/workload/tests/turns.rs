@@ -56,8 +56,13 @@ fn what_is_done_in_turns_is_done_at_the_speed_of_all_the_time() {
         );
         let window_s = (in_turns.window_ns.1 - in_turns.window_ns.0) as f64 / 1e9;
         assert!(in_turns.measured_s() < 0.8 * window_s, "{name}: others have as many turns");
-        let ratio = in_turns.measurement.metrics[metric] / alone.measurement.metrics[metric];
-        // Others may use the host meanwhile.
-        assert!((0.2..5.0).contains(&ratio), "{name}: {ratio}");
+        // Others may use the host while one of the two is driven, for less than a second: it is looked at again then.
+        let ratio =
+            |[alone, in_turns]: &[Driven; 2]| in_turns.measurement.metrics[metric] / alone.measurement.metrics[metric];
+        let mut seen = vec![ratio(&[alone, in_turns])];
+        while seen.len() < 5 && !(0.2..5.0).contains(&seen[seen.len() - 1]) {
+            seen.push(ratio(&both(name, &parameters).unwrap().0));
+        }
+        assert!((0.2..5.0).contains(&seen[seen.len() - 1]), "{name}: {seen:?}");
     }
 }
