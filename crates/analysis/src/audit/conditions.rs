@@ -17,6 +17,9 @@ const SESSIONS_APART_MAX: f64 = 0.01;
 /// What follows where they are not.
 const DIFFERENT_LOADS: &str = "The arms were offered different loads: their figures cannot be compared.";
 
+/// What follows where some arms have large pages, or some of their trials.
+const PAGES: &str = "What is measured may be the pages, not the arm: give all arms large pages or none.";
+
 /// What follows where the instrument may have been the limit.
 const INSTRUMENT: &str = "The result may show the delay or the limit of the instrument, not of the arm.";
 
@@ -53,17 +56,19 @@ fn guests_and_drivers(run: &Run<'_>, case: &Case) -> Vec<AuditEntry> {
         if own.is_empty() || beside.is_empty() {
             return None;
         }
-        let arms = [base.id.as_str(), arm.id.as_str()];
-        if own == beside {
-            let words = words(&own);
-            let detail = format!("{words} on {} and on {}", base.label, arm.label);
-            return Some(entry(AuditCheck::Conditions, AuditOutcome::Holds, &case.id, &arms, detail));
-        }
-        let detail = format!("{} on {}, and {} on {}", words(&beside), base.label, words(&own), arm.label);
-        let broken = entry(AuditCheck::Conditions, AuditOutcome::Broken, &case.id, &arms, detail);
-        Some(with(broken, DIFFERENT_LOADS))
+        Some(judged(case, [base, arm], own == beside, [words(&beside), words(&own)], DIFFERENT_LOADS))
     });
     judged.collect()
+}
+
+/// One entry: whether what holds of the baseline holds of another arm, in words of each; `follows` where it does not.
+fn judged(case: &Case, arms: [&Arm; 2], same: bool, [beside, own]: [String; 2], follows: &str) -> AuditEntry {
+    let ([base, arm], ids) = (arms.map(|arm| &arm.label), arms.map(|arm| arm.id.as_str()));
+    let of = |outcome, detail| entry(AuditCheck::Conditions, outcome, &case.id, &ids, detail);
+    if same {
+        return of(AuditOutcome::Holds, format!("{own} on {base} and on {arm}"));
+    }
+    with(of(AuditOutcome::Broken, format!("{beside} on {base}, and {own} on {arm}")), follows)
 }
 
 /// Sessions that were offered at one time, where the case has one load for all arms.
@@ -82,15 +87,10 @@ fn sessions(run: &Run<'_>, case: &Case) -> Vec<AuditEntry> {
     };
     let judged = others.filter_map(|arm| {
         let (own, beside) = (of(arm)?, of(base)?);
-        let arms = [base.id.as_str(), arm.id.as_str()];
         let (least, most) = (own.0.min(beside.0), own.1.max(beside.1));
-        if most as f64 <= least as f64 * (1.0 + SESSIONS_APART_MAX) {
-            let detail = format!("{} on {} and on {}", words((least, most)), base.label, arm.label);
-            return Some(entry(AuditCheck::Conditions, AuditOutcome::Holds, &case.id, &arms, detail));
-        }
-        let detail = format!("{} on {}, and {} on {}", words(beside), base.label, words(own), arm.label);
-        let broken = entry(AuditCheck::Conditions, AuditOutcome::Broken, &case.id, &arms, detail);
-        Some(with(broken, DIFFERENT_LOADS))
+        let same = most as f64 <= least as f64 * (1.0 + SESSIONS_APART_MAX);
+        let own = if same { (least, most) } else { own };
+        Some(judged(case, [base, arm], same, [words(beside), words(own)], DIFFERENT_LOADS))
     });
     judged.collect()
 }
@@ -106,25 +106,18 @@ fn large_pages(run: &Run<'_>, case: &Case) -> Vec<AuditEntry> {
         counts.copied().collect()
     };
     let words = |numbers: &BTreeSet<u64>| match (numbers.first(), numbers.last()) {
-        (Some(0), Some(0)) => "no instance on large pages".to_owned(),
-        (Some(least), Some(most)) if least == most => format!("{most} on large pages"),
-        (Some(least), Some(most)) => format!("{least} to {most} on large pages"),
-        _ => "unknown".to_owned(),
+        (Some(0), Some(0)) => "no instance with large pages".to_owned(),
+        (Some(least), Some(most)) if least != most => format!("{least} to {most} with large pages"),
+        (_, most) => format!("{} with large pages", most.unwrap_or(&0)),
     };
     let beside = of(base);
     let judged = others.filter_map(|arm| {
         let own = of(arm);
-        let arms = [base.id.as_str(), arm.id.as_str()];
-        if own.is_empty() || beside.is_empty() || (own == beside && own.len() == 1 && own.contains(&0)) {
+        let same = own == beside && own.len() == 1;
+        if own.is_empty() || beside.is_empty() || (same && own.contains(&0)) {
             return None;
         }
-        if own == beside && own.len() == 1 {
-            let detail = format!("{} on {} and on {}", words(&own), base.label, arm.label);
-            return Some(entry(AuditCheck::Conditions, AuditOutcome::Holds, &case.id, &arms, detail));
-        }
-        let detail = format!("{}: {}; {}: {}", base.label, words(&beside), arm.label, words(&own));
-        let broken = entry(AuditCheck::Conditions, AuditOutcome::Broken, &case.id, &arms, detail);
-        Some(with(broken, "What is measured may be the pages, not the arm: give all arms large pages or none."))
+        Some(judged(case, [base, arm], same, [words(&beside), words(&own)], PAGES))
     });
     judged.collect()
 }
