@@ -378,7 +378,8 @@ fn the_host_is_governed_for_the_whole_search_and_that_is_nothing_that_a_try_left
     }
     let mut plan = search_plan(CapacitySpec { from: 30.0, most: 30.0, ..SPEC });
     let rule = MergeRule::Fixed { pages_to_scan: 137, sleep: Span::from_millis(33) };
-    plan.study.arms[0].host_memory = HostMemory { merging: Some(Merging { rule, zero_pages: true }), huge_pages: None };
+    plan.study.arms[0].host_memory =
+        HostMemory { merging: Some(Merging { rule, zero_pages: true }), ..HostMemory::default() };
     let (limited, looks) = (Limited::new(SERVES, &[]).on(crowd.clone()), Looks(&crowd, Mutex::default()));
     let run_id = format!("capacity-{}-merging", std::process::id());
     let out = folder.path().join("run");

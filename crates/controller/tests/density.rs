@@ -296,7 +296,8 @@ fn merging_plan(guests: &[u32]) -> Plan {
     let mut plan = listed(guests);
     plan.trials.push(PlannedTrial { index: 1, block: 1, case: "idle".into(), arm: "b".into() });
     let rule = MergeRule::Fixed { pages_to_scan: 137, sleep: Span::from_millis(33) };
-    plan.study.arms[1].host_memory = HostMemory { merging: Some(Merging { rule, zero_pages: true }), huge_pages: None };
+    plan.study.arms[1].host_memory =
+        HostMemory { merging: Some(Merging { rule, zero_pages: true }), ..HostMemory::default() };
     plan
 }
 

@@ -182,6 +182,7 @@ impl Plan {
         let wanted = HostMemory {
             merging: Some(Merging { rule: parse(&self.rules[rule]), zero_pages: true }),
             huge_pages: None,
+            ballooning: None,
         };
         let before = kernel.counters().unwrap();
         let ledger: Arc<dyn Ledger> = Arc::new(NoLedger);

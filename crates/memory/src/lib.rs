@@ -4,9 +4,11 @@
 //! - [`Kernel`] reads what the kernel counts and is set to, and says why memory cannot be merged.
 //! - [`Governor`] notes what it finds, sets the host for an arm, carries out the arm's rule, and puts all back.
 //! - [`rules`] are pure: from what is [`Seen`](rules::Seen) to what is [`Set`](rules::Set).
+//! - [`ballooning`] sizes the balloons of machines by a policy.
 //! - [`Settled`] tells from the counters whether merging has come to its end.
 //! - [`host`] is the host's memory and its reserve, [`cost`] what guests take of it.
 
+pub mod ballooning;
 pub mod cost;
 mod error;
 mod governor;

@@ -18,7 +18,11 @@ const TARE: MergeRule = MergeRule::Tare { free_goal: 0.2, max_cpu: 0.7 };
 const ADVISOR: MergeRule = MergeRule::Advisor { target_scan_time: Span::from_secs(20), max_cpu: 50 };
 
 fn merging(rule: MergeRule) -> HostMemory {
-    HostMemory { merging: Some(Merging { rule, zero_pages: true }), huge_pages: Some(HugePages::Never) }
+    HostMemory {
+        merging: Some(Merging { rule, zero_pages: true }),
+        huge_pages: Some(HugePages::Never),
+        ..HostMemory::default()
+    }
 }
 
 fn start(tree: &Tree, wanted: &HostMemory, stop: bool, kept: &Arc<Kept>) -> Result<Governor, MemoryError> {
@@ -176,7 +180,7 @@ fn what_the_kernel_does_not_have_is_reported_before_anything_is_changed() {
     ] {
         tree.remove(name);
     }
-    let wanted = HostMemory { merging: Some(Merging { rule: TARE, zero_pages: false }), huge_pages: None };
+    let wanted = HostMemory { merging: Some(Merging { rule: TARE, zero_pages: false }), ..HostMemory::default() };
     let governor = start(&tree, &wanted, false, &kept).unwrap();
     assert_eq!((tree.held("run"), governor.counters().unwrap().zero_pages), ("1".into(), 0));
     let settings = tree.kernel().settings().unwrap();

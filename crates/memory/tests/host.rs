@@ -30,7 +30,7 @@ fn rules() -> [MergeRule; 3] {
 }
 
 fn start(kernel: &Kernel, rule: MergeRule, huge_pages: Option<HugePages>, kept: &Arc<Kept>) -> Governor {
-    let wanted = HostMemory { merging: Some(Merging { rule, zero_pages: true }), huge_pages };
+    let wanted = HostMemory { merging: Some(Merging { rule, zero_pages: true }), huge_pages, ..HostMemory::default() };
     let ledger: Arc<dyn Ledger> = Arc::<Kept>::clone(kept);
     Governor::start(kernel.clone(), &wanted, false, no_guests(), &ledger).unwrap()
 }

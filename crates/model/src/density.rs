@@ -171,8 +171,8 @@ pub struct Level {
     pub cause: Option<StopKind>,
     /// Start and end of the measured window, CLOCK_MONOTONIC nanoseconds of the controller's host.
     pub window_ns: (u64, u64),
-    /// Seconds from the last guest's readiness until merging had settled; `None`: it had not when load was offered, or
-    /// nothing was merged.
+    /// Seconds from the last guest's readiness until merging and ballooning had settled; `None`: they had not when load was
+    /// offered, or there was neither.
     pub settled_after_s: Option<f64>,
     /// By metric id, see [`metric`].
     pub metrics: BTreeMap<String, f64>,
@@ -218,6 +218,8 @@ pub mod metric {
     pub const SAVED: &str = "merging_saved_bytes";
     /// Saved by merging, after it, as the kernel reckons.
     pub const PROFIT: &str = "merging_profit_bytes";
+    /// Memory that guests were promised and have given back by their balloons, all together.
+    pub const BALLOONED: &str = "ballooned_bytes";
     /// Memory that a guest has to itself, mean.
     pub const GUEST_UNIQUE: &str = "guest_unique_bytes";
     /// A guest's part of what it shares with others, mean.
@@ -257,6 +259,7 @@ pub fn metric_specs() -> Vec<MetricSpec> {
         (metric::OVERCOMMIT, "memory promised over memory there", Count, Higher),
         (metric::SAVED, "memory saved by merging, before bookkeeping", Bytes, Higher),
         (metric::PROFIT, "memory saved by merging, after bookkeeping", Bytes, Higher),
+        (metric::BALLOONED, "memory that guests gave back by their balloons", Bytes, Higher),
         (metric::GUEST_UNIQUE, "memory that a guest has to itself, mean", Bytes, Lower),
         (metric::GUEST_SHARED, "a guest's part of shared memory, mean", Bytes, Lower),
         (metric::GUEST_COST, "memory of the host that a guest costs", Bytes, Lower),

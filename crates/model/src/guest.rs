@@ -30,14 +30,17 @@ pub struct GuestSpec {
     pub data: Option<GuestData>,
     /// Whether the host may merge the guest's memory with equal memory of others.
     pub merge: bool,
+    /// Whether it has a balloon that can be sized, by which it gives memory back to the host.
+    pub balloon: bool,
     /// The filter of system calls, where the guest shares the host's kernel.
     pub seccomp: Seccomp,
 }
 
 impl GuestSpec {
-    /// A guest without data, on any CPU, whose memory is not merged and whose filter is the usual one.
+    /// A guest without data, on any CPU, whose memory is neither merged nor taken back, and whose filter is the usual one.
     pub fn new(name: impl Into<String>, size: GuestSize) -> Self {
-        Self { name: name.into(), size, cpu_set: Vec::new(), data: None, merge: false, seccomp: Seccomp::Default }
+        let seccomp = Seccomp::Default;
+        Self { name: name.into(), size, cpu_set: Vec::new(), data: None, merge: false, balloon: false, seccomp }
     }
 }
 

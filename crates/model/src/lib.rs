@@ -4,6 +4,7 @@
 //! speaks in these types, and those that are written to files carry a schema number.
 
 pub mod audit;
+pub mod ballooning;
 pub mod bytes;
 pub mod capacity;
 pub mod clean;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::ballooning::Ballooning;
 use crate::units::{ByteSize, Span};
 
 /// How the host treats its guests' memory while an arm is measured. What was found before is put back after the trial.
@@ -12,20 +13,23 @@ pub struct HostMemory {
     pub merging: Option<Merging>,
     /// Transparent huge pages; `None`: as found.
     pub huge_pages: Option<HugePages>,
+    /// Balloons by which machines give memory back; `None`: none is sized.
+    pub ballooning: Option<Ballooning>,
 }
 
 impl HostMemory {
     /// Whether nothing is asked of the host.
     pub const fn is_as_found(&self) -> bool {
-        self.merging.is_none() && self.huge_pages.is_none()
+        self.merging.is_none() && self.huge_pages.is_none() && self.ballooning.is_none()
     }
 
     /// What is asked, for people; `None` where nothing is.
     pub fn words(&self) -> Option<String> {
         let merging = self.merging.map(|merging| format!("merging {}", merging.words()));
         let huge = self.huge_pages.map(|huge| format!("huge pages `{}`", huge.word()));
-        let both: Vec<String> = merging.into_iter().chain(huge).collect();
-        (!both.is_empty()).then(|| both.join("; "))
+        let balloons = self.ballooning.map(|ballooning| format!("ballooning {}", ballooning.words()));
+        let all: Vec<String> = merging.into_iter().chain(huge).chain(balloons).collect();
+        (!all.is_empty()).then(|| all.join("; "))
     }
 }
 

@@ -11,7 +11,7 @@ use tare_wire::{AgentFacts, Link, Request};
 
 use crate::channel::{Channel, Tail};
 use crate::error::{PlatformError, Result};
-use crate::{Charge, CountReader, Guest, GuestLink, LinkEnd, StartParts};
+use crate::{Balloon, Charge, CountReader, Guest, GuestLink, LinkEnd, StartParts};
 
 /// How long a guest has to say goodbye before it is killed.
 const GOODBYE: Duration = Duration::from_millis(500);
@@ -212,6 +212,7 @@ pub(crate) struct RunningGuest {
     pub times: (f64, Option<StartParts>),
     pub charges: Option<Charges>,
     pub counts: Option<Counts>,
+    pub balloon: Option<Arc<dyn Balloon>>,
     pub data: Option<DataPlace>,
     pub parts: Parts,
 }
@@ -290,6 +291,10 @@ impl Guest for RunningGuest {
 
     fn counts(&self) -> Option<CountReader> {
         self.counts.as_ref().map(|counts| counts())
+    }
+
+    fn balloon(&self) -> Option<Arc<dyn Balloon>> {
+        self.balloon.clone()
     }
 
     fn diagnostics(&self) -> String {

@@ -51,8 +51,8 @@ mod ssh;
 pub use client::{ClientPlace, client, services};
 pub use error::PlatformError;
 pub use platform::{
-    Charge, Comparable, CountReader, DataWanted, Guest, GuestLink, HostView, LinkEnd, Notes, Platform, Reach, ReapSite,
-    Site, StartParts,
+    Balloon, Charge, Comparable, CountReader, DataWanted, Guest, GuestLink, HostView, LinkEnd, Notes, Platform, Reach,
+    ReapSite, Site, StartParts,
 };
 pub use probe_cache::look_again;
 pub use program::agent;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tare_lab::{Lab, Ledger};
+use tare_model::ballooning::MachineMemory;
 use tare_model::guest::{CommandDefaults, DataPlace, GuestSpec, ParityRow};
 use tare_model::{ByteSize, Refusal};
 use tare_wire::{AgentFacts, Link};
@@ -153,6 +154,15 @@ pub trait Platform: Send + Sync {
         None
     }
 
+    /// Why its guests have no balloon that can be sized, and the remedy; `None`: they have, where their specification asks for one
+    /// ([`GuestSpec::balloon`]). Quick.
+    fn ballooning_refusal(&self) -> Option<Refusal> {
+        Some(Refusal::new(
+            "its guests have no balloon that tare can size",
+            "leave `ballooning` out, or use a platform of machines that tare starts by itself",
+        ))
+    }
+
     /// Whether the program that holds its guests' memory asks the kernel to merge it (`madvise`), as hypervisors do. Where it does
     /// not, tare opens the memory of the guests' processes to merging, which takes Linux 6.4.
     fn asks_for_merging(&self) -> bool {
@@ -177,6 +187,21 @@ pub trait Platform: Send + Sync {
     /// # Errors
     /// When the guest cannot be made or does not answer in time. Whatever had been made is gone then.
     fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>>;
+}
+
+/// The balloon of a machine, by which it gives memory back to its host.
+pub trait Balloon: Send + Sync {
+    /// What the machine says of its memory.
+    ///
+    /// # Errors
+    /// When it does not answer, or its driver has not said anything yet.
+    fn memory(&self) -> std::io::Result<MachineMemory>;
+
+    /// Asks the machine to have so many bytes. It takes its time, and may stop short of it.
+    ///
+    /// # Errors
+    /// When it could not be asked.
+    fn resize(&self, bytes: u64) -> std::io::Result<()>;
 }
 
 /// One guest. Dropping it takes it away as [`Guest::destroy`] does, but nobody hears of failures.
@@ -243,6 +268,11 @@ pub trait Guest: Send {
     /// A reader of what is counted of the guest outside its control group, each count with the name of its series and growing only:
     /// those of KVM ([`tare_model::kvm`]). `None` where nothing counts.
     fn counts(&self) -> Option<CountReader> {
+        None
+    }
+
+    /// Its balloon. `None` where its specification asked for none.
+    fn balloon(&self) -> Option<Arc<dyn Balloon>> {
         None
     }
 

@@ -129,7 +129,7 @@ fn vcpu_threads(pid: &str) -> impl Iterator<Item = PathBuf> {
 #[test]
 fn a_debian_built_here_boots_from_its_overlay() {
     let Some(uri) = with_daemon() else { return };
-    let asked = json!({"image": {"debian": {}}, "memory": {"balloon": true}});
+    let asked = json!({"image": {"debian": {}}, "memory": {"free-page-reporting": true}});
     stands("debian", &options(&uri, &asked), |guest| {
         let merging = guest.parity().into_iter().find(|row| row.resource == "memory merging");
         assert!(merging.as_ref().is_some_and(|row| row.equal && row.note.contains("emulator")), "{merging:?}");

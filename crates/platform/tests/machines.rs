@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::{agent, conforms, is_variant_wanted, platform, skipped, turn};
 use serde_json::{Value, json};
-use tare_model::guest::{GuestData, GuestSize, GuestSpec};
+use tare_model::guest::{GuestSize, GuestSpec};
 use tare_model::{ByteSize, Refusal};
 use tare_platform::conformance::{self, Expect};
 use tare_platform::{Comparable, Guest, HostView, Platform, PlatformError};
@@ -19,11 +19,11 @@ use tare_wire::ExecResult;
 const KEPT: usize = 64 << 10;
 
 /// A place to start machines in.
-struct Ground(common::Ground);
+pub struct Ground(common::Ground);
 
 impl Ground {
     /// `None`, and the test is skipped, where there can be no guests.
-    fn new(test: &str, platform: &dyn Platform) -> Option<Self> {
+    pub fn new(test: &str, platform: &dyn Platform) -> Option<Self> {
         let agent = agent()?;
         if let Err(refusal) = platform.check(&HostView::here(&agent)) {
             skipped(&refusal.to_string());
@@ -37,12 +37,12 @@ impl Ground {
         self.start_as(platform, &GuestSpec { cpu_set: vec![0, 1], ..GuestSpec::new(name, size) })
     }
 
-    fn start_as(&self, platform: &dyn Platform, spec: &GuestSpec) -> Result<Box<dyn Guest>, PlatformError> {
+    pub fn start_as(&self, platform: &dyn Platform, spec: &GuestSpec) -> Result<Box<dyn Guest>, PlatformError> {
         platform.start(&self.0.site(), spec)
     }
 
     /// Nothing is left: what was written down was taken back, and no process carries the run's id.
-    fn end(self) {
+    pub fn end(self) {
         assert!(self.0.notes.left().is_empty(), "still written down: {:?}", self.0.notes.left());
         assert_eq!(processes_of(&self.0.run_id), Vec::<String>::new());
         let swept = tare_lab::reap(&self.0.run_id, &[], &mut |_, _| Ok(()));
@@ -67,7 +67,7 @@ fn places_of(run_id: &str) -> Vec<PathBuf> {
     marked.map(|entry| entry.path()).collect()
 }
 
-fn exec(guest: &dyn Guest, script: &str) -> ExecResult {
+pub fn exec(guest: &dyn Guest, script: &str) -> ExecResult {
     common::exec(guest, &["sh", "-c", script])
 }
 
@@ -117,7 +117,7 @@ fn affinity_of_threads(process: u32) -> Vec<(String, String)> {
 fn a_machine_has_what_was_asked_and_is_charged_for_all_of_it() {
     let _turn = turn();
     let options = json!({
-        "data-disk": {"size": "64MiB", "format": "qcow2", "mount": "/data", "iothread": true}, "memory": {"balloon": true},
+        "data-disk": {"size": "64MiB", "format": "qcow2", "mount": "/data", "iothread": true}, "memory": {"free-page-reporting": true},
     });
     let platform = platform("qemu", &options);
     let Some(ground) = Ground::new("whole", &*platform) else { return };
@@ -437,126 +437,6 @@ fn four_machines_start_at_once() {
 }
 
 /// Figures for people who look at a test.
-fn show(line: &str) {
+pub fn show(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
-}
-
-/// A value of `/proc/PID/status` of the guest's emulator, bytes.
-fn of_emulator(guest: &dyn Guest, key: &str) -> u64 {
-    let group = std::fs::read_to_string(guest.groups()[0].join("cgroup.procs")).unwrap();
-    let text = |pid: &str, file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
-    let pid = group.lines().find(|pid| text(pid, "comm").starts_with("qemu")).unwrap();
-    let status = text(pid, "status");
-    let value = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':')).unwrap();
-    value.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
-}
-
-/// So much a guest touches and frees, bytes.
-const TOUCHED: u64 = 200 << 20;
-
-/// Share of what a guest touched and freed that its emulator gives back to the host, looked at until it is a half or the
-/// time is over.
-fn given_back(ground: &Ground, name: &str, options: &Value, timeout: Duration) -> f64 {
-    let size = GuestSize { cpus: 1, memory: ByteSize(512 << 20) };
-    let spec = GuestSpec::new(name, size);
-    let mut guest = ground.start_as(&*platform("qemu", options), &spec).unwrap();
-    let before = of_emulator(&*guest, "VmRSS");
-    // Not zeroes: a kernel that is short of memory takes pages of those back by itself.
-    let fill = format!("mkdir /tmp/m && mount -t tmpfs -o size=250m none /tmp/m && yes | head -c {TOUCHED} > /tmp/m/x");
-    let ran = exec(&*guest, &fill);
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    let full = of_emulator(&*guest, "VmRSS");
-    assert!(full >= before + TOUCHED / 2, "{name}: from {before} to {full} bytes, with {TOUCHED} touched");
-    assert_eq!(exec(&*guest, "umount /tmp/m").code, Some(0));
-    let deadline = Instant::now() + timeout;
-    let share = loop {
-        let share = full.saturating_sub(of_emulator(&*guest, "VmRSS")) as f64 / TOUCHED as f64;
-        if share >= 0.5 || Instant::now() >= deadline {
-            break share;
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    };
-    guest.destroy().unwrap();
-    show(&format!(
-        "{name}: emulator {} MiB, {} MiB with {} MiB touched; given back {share:.2}",
-        before >> 20,
-        full >> 20,
-        TOUCHED >> 20
-    ));
-    share
-}
-
-#[test]
-fn a_balloon_gives_freed_memory_back_and_without_one_the_host_keeps_it_taken() {
-    let _turn = turn();
-    for (label, image) in [("host", json!("host")), ("debian", json!({"debian": {}}))] {
-        let options = |balloon: bool| json!({"image": image, "memory": {"balloon": balloon}});
-        let Some(ground) = Ground::new(label, &*platform("qemu", &options(true))) else { continue };
-        let (with, without) = (
-            given_back(&ground, "with", &options(true), Duration::from_secs(60)),
-            // Free pages are reported two seconds after they were freed.
-            given_back(&ground, "without", &options(false), Duration::from_secs(8)),
-        );
-        assert!(with >= 0.5, "{label}: with a balloon only {with:.2} of what was freed came back");
-        assert!(without < 0.1, "{label}: without a balloon {without:.2} came back");
-        ground.end();
-    }
-}
-
-/// The Java runtime as workloads get it, where it was made.
-fn java() -> Option<PathBuf> {
-    let cache = std::env::var_os("TARE_CACHE").map_or_else(|| PathBuf::from("/var/cache/tare"), PathBuf::from);
-    cache.join("bundle/java").canonicalize().ok().filter(|bundle| bundle.join("runtime/bin/java").exists())
-}
-
-/// As many as `TARE_MACHINES` says, one after the other, and all stand at the end.
-#[test]
-fn machines_of_three_gibibytes_run_java_from_one_disk_and_take_what_they_touch() {
-    let _turn = turn();
-    let options = json!({"image": {"debian": {}}, "memory": {"balloon": true}});
-    let platform = platform("qemu", &options);
-    let Some(bundle) = java() else {
-        return skipped("there is no Java runtime in the cache: scripts/bundle.sh java makes it");
-    };
-    let Some(ground) = Ground::new("java", &*platform) else { return };
-    let place = tempfile::tempdir_in("/var/tmp").unwrap();
-    let gold = place.path().join("gold");
-    assert!(Command::new("cp").arg("-a").args([&bundle, &gold]).status().unwrap().success());
-    let count = std::env::var("TARE_MACHINES").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
-    let mut guests = Vec::new();
-    for number in 0..count {
-        let size = GuestSize { cpus: 1, memory: ByteSize(3 << 30) };
-        let data = Some(GuestData { gold: gold.clone(), size: ByteSize(256 << 20), shared: true });
-        let spec = GuestSpec { data, merge: true, ..GuestSpec::new(format!("j{number}"), size) };
-        let guest = ground.start_as(&*platform, &spec).unwrap();
-        let place = guest.data().unwrap().clone();
-        let merging = guest.parity().into_iter().find(|row| row.resource == "memory merging").unwrap();
-        assert!(merging.equal, "{merging:?}");
-        let booted = of_emulator(&*guest, "VmRSS");
-        let began = Instant::now();
-        let ran = exec(
-            &*guest,
-            &format!("{}/runtime/bin/java -Xshare:auto -XX:TieredStopAtLevel=1 -version 2>&1", place.path),
-        );
-        let said = String::from_utf8_lossy(&ran.stdout);
-        assert!(ran.code == Some(0) && said.contains("version"), "{ran:?}");
-        let resident = of_emulator(&*guest, "VmRSS");
-        show(&format!(
-            "{}: agent after {:.1} s, java after {:.1} s more; emulator {} MiB, then {} MiB; data {} in {:.2} s; {said}",
-            spec.name,
-            guest.start_time_s(),
-            began.elapsed().as_secs_f64(),
-            booted >> 20,
-            resident >> 20,
-            place.restored_by,
-            place.restore_s
-        ));
-        assert!(resident < 1 << 30, "of 3 GiB promised {resident} bytes are taken at once");
-        guests.push(guest);
-    }
-    for guest in &mut guests {
-        guest.destroy().unwrap();
-    }
-    drop(guests);
-    ground.end();
 }

@@ -7,6 +7,7 @@ mod common;
 mod containers;
 mod libvirt;
 mod machines;
+mod memory;
 mod platforms;
 mod remote;
 mod stores;

@@ -90,6 +90,12 @@ pub trait Catalog {
         None
     }
 
+    /// Why guests of a platform with these (checked) options have no balloon that can be sized, and the remedy; `None`: they have.
+    fn ballooning_refusal(&self, platform: &str, options: &Value) -> Option<Refusal> {
+        let _ = (platform, options);
+        None
+    }
+
     /// What guests of a platform with these (checked) options have to themselves, one at a time: what kind of thing, in words, and which. Arms
     /// that name the same are never alive at one time.
     fn exclusive(&self, platform: &str, options: &Value) -> Vec<(&'static str, String)> {

@@ -7,12 +7,12 @@ use tare_model::merging::HugePages;
 use tare_model::study::{CompareWith, Placement, STUDY_SCHEMA};
 use tare_model::turns::Waiting;
 
+use crate::host_rule::{BalloonRule, Rule};
 use crate::language::shape::{
     Algorithm, CpuList, Host, LinkRate, List, LoadNumber, MAX_CONNECTIONS, MaxCpu, Name, Named, Objectives, Or, Own,
     Part, PerSecond, Percent, Ratio, Reference, Schedule, Seed, Size, Sweep, Switch, Text, Time, Whole, WholeTime,
 };
 use crate::language::table::table;
-use crate::merging_rule::Rule;
 
 /// Most measured guests at one time: what the lab's network and a host's memory can take with room to spare.
 pub(crate) const MAX_GUESTS: u32 = 256;
@@ -109,6 +109,8 @@ table! {
         optional options: Own = "{}",
         /// Merging of equal pages of the guests' memory (KSM) while this arm is measured, by the name of a rule or as a table with its fields: `fixed`, `published-script`, `ksmtuned`, `advisor`, `tare`. Needs `trust-domain`. `off`, as if left out: merging is stopped where another arm of the study merges, else the host is left as found. What was found is put back after each trial.
         optional merging: Or<Rule, Merging<'a>> = r#""tare""#,
+        /// Balloons by which the arm's machines give memory back while the host is short of it, and who sizes them: `mom` (the policy of the memory overcommit manager), by its name or as a table with its fields, or `off`, as if left out. Only platforms whose machines have a balloon.
+        optional ballooning: Or<BalloonRule, Ballooning<'a>> = r#""mom""#,
         /// Where the host uses transparent huge pages while this arm is measured: `always`, `madvise` or `never`. Huge pages are not merged. Put back after each trial. Default: as found.
         optional huge_pages: HugePages = r#""never""#,
     }
@@ -131,6 +133,22 @@ table! {
         optional free_goal: Share = "0.2",
         /// Whether empty pages are merged with the kernel's own page of zeros. Default false, with every rule.
         optional zero_pages: Switch = "true",
+    }
+}
+
+table! {
+    /// `ballooning` of an arm as a table.
+    Ballooning<'a> {
+        /// Who sizes the balloons: `mom`, or `off`.
+        required rule: BalloonRule = r#""mom""#,
+        /// Free memory of the host (with what it caches), a share of all, 0.01 to 1: below it machines shrink, else they grow back. Default 0.2.
+        optional pressure: Share = "0.2",
+        /// The same: at it and below, machines are left less than they use. At most `pressure`. Default 0.05.
+        optional critical: Share = "0.05",
+        /// Unused memory that a machine keeps while the host is not short, a share of what it was promised, 0.01 to 1. Default 0.2.
+        optional guest_free: Share = "0.2",
+        /// Memory that each machine keeps whatever the host lacks. Default: nothing is guaranteed.
+        optional guaranteed: Memory = r#""512MiB""#,
     }
 }
 
@@ -437,8 +455,8 @@ mod tests {
     #[test]
     fn every_example_is_right() {
         let wrong = wrong_examples!(
-            Study, Arm, Merging, Guest, Phases, Lab, Listed, Hosts, Case, Density, Guests, Search, Capacity, CpuTarget,
-            LoadFrom, Neighbours, Load, Closed, Open, Turns, Published, Deviates
+            Study, Arm, Merging, Ballooning, Guest, Phases, Lab, Listed, Hosts, Case, Density, Guests, Search,
+            Capacity, CpuTarget, LoadFrom, Neighbours, Load, Closed, Open, Turns, Published, Deviates
         );
         assert_eq!(wrong, []);
     }

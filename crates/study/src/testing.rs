@@ -264,6 +264,11 @@ impl Catalog for Fake {
         ["null", "lxc", "far"].contains(&platform).then(refusal)
     }
 
+    fn ballooning_refusal(&self, platform: &str, _: &Json) -> Option<Refusal> {
+        let refusal = || Refusal::new("its guests have no balloon", "use a machine");
+        (platform != "qemu").then(refusal)
+    }
+
     fn fits(&self, asked: &WorkloadAsked<'_>) -> Result<(), FieldError> {
         let WorkloadAsked { name, parameters, load, instances, .. } = *asked;
         match parameters["scale-users"].as_u64().filter(|_| name == "social") {

@@ -75,6 +75,11 @@ impl Catalog for Registries {
         (entry.make)(options).ok()?.merging_refusal()
     }
 
+    fn ballooning_refusal(&self, platform: &str, options: &Value) -> Option<Refusal> {
+        let entry = tare_platform::registry::find(platform)?;
+        (entry.make)(options).ok()?.ballooning_refusal()
+    }
+
     fn exclusive(&self, platform: &str, options: &Value) -> Vec<(&'static str, String)> {
         let made = tare_platform::registry::find(platform).and_then(|entry| (entry.make)(options).ok());
         made.map(|platform| platform.exclusive()).unwrap_or_default()

@@ -124,6 +124,34 @@ fn guests_are_added_driven_and_merged_and_the_host_is_as_it_was() {
     assert!(journal.contains("calibrated") && !journal.contains("/sys/kernel"), "{journal}");
 }
 
+/// The host is called short of memory whatever it has free, so the policy takes what the machine does not use.
+const BALLOONED: &str = r#"
+[arms.ballooned]
+platform = "qemu"
+options = { accel = "tcg" }
+ballooning = { rule = "mom", pressure = 1.0, critical = 0.01, guaranteed = "200MiB" }
+"#;
+
+#[test]
+fn machines_give_memory_back_by_balloons_that_the_policy_sizes() {
+    let Some(host) = Host::take() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let text = study(BALLOONED, "guests = [1], settle = \"30s\"", "memory = \"lazy\", cpu-share = 0.05");
+    let text = text.replace("memory = \"352MiB\"", "memory = \"768MiB\"");
+    let (out, output) = ran(folder.path(), &text);
+    expect_code(&output, 0);
+    host.is_as_found();
+    assert_eq!(left_by_runs_into(&out), Vec::<String>::new());
+    assert_eq!(outcomes(&out), vec!["completed"; 2], "{}", stdout(&output));
+    let findings = findings(&out);
+    let level = arm(&findings, "ballooned")["levels"][0].clone();
+    assert!(metric(&level, "ballooned_bytes") > f64::from(16 << 20), "{level}");
+    let plain = &arm(&findings, "plain")["levels"][0];
+    assert!(plain["metrics"]["ballooned_bytes"].is_null(), "{plain}");
+    let report = fs::read_to_string(out.join("report.md")).unwrap();
+    assert!(report.contains("balloons by mom") && report.contains("Given back by balloons"), "{report}");
+}
+
 #[test]
 fn the_scale_up_stops_by_itself_before_the_reserve_is_touched() {
     let Some(host) = Host::take() else { return };

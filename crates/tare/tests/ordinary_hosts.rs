@@ -503,10 +503,10 @@ fn every_arm_runs_on_an_ordinary_host() {
     ground.check("a user without a session has guests, and no limit is claimed", a_user_without_a_session);
     ground.check("a user has every controller after one command of root's", a_user_is_given_every_controller);
     ground.check("a user of the group kvm has machines", a_user_has_machines);
-    ground.check("a machine has the queues, huge pages and balloon that were asked for", |ground| {
+    ground.check("a machine has the queues and huge pages, and reports free pages, as was asked for", |ground| {
         ground.host.sh("sysctl -q vm.nr_hugepages=160");
         let more =
-            ", network = { queues = 2 }, memory = { huge-pages = true, balloon = true }, append = [\"hugepages=4\"]";
+            ", network = { queues = 2 }, memory = { huge-pages = true, free-page-reporting = true }, append = [\"hugepages=4\"]";
         let libvirt = "{ accel = \"kvm\", boot-within = \"5m\", append = [\"hugepages=4\"] }";
         let arms = format!("{}{}", machine("kvm", more), arm("libvirt", "libvirt", libvirt));
         let text = study(&arms).replace("cpus = 1", "cpus = 2");
@@ -514,7 +514,7 @@ fn every_arm_runs_on_an_ordinary_host() {
         ground.host.sh("sysctl -q vm.nr_hugepages=0");
         completed_with_parity(&folder, 3, &said, &[]);
         let resources = parity_of(&folder, "kvm");
-        for asked in ["pairs of queues", "memory in huge pages", "balloon", "huge pages of the guest's kernel"] {
+        for asked in ["pairs of queues", "memory in huge pages", "free page reporting", "huge pages of the guest's kernel"] {
             assert!(resources.iter().any(|own| own == asked), "{asked}: {resources:?}");
         }
         assert!(parity_of(&folder, "libvirt").iter().any(|own| own == "huge pages of the guest's kernel"));

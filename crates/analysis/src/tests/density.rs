@@ -25,7 +25,8 @@ fn plan(blocks: u32) -> Plan {
     let study = &mut plan.study;
     study.arms.iter_mut().for_each(|arm| arm.replica_of = None);
     let rule = MergeRule::Tare { free_goal: 0.2, max_cpu: 0.7 };
-    study.arms[1].host_memory = HostMemory { merging: Some(Merging { rule, zero_pages: false }), huge_pages: None };
+    study.arms[1].host_memory =
+        HostMemory { merging: Some(Merging { rule, zero_pages: false }), ..HostMemory::default() };
     study.trust_domain = Some("one team's guests".into());
     let case = &mut study.cases[0];
     case.guest.memory = ByteSize(3 * GIB);

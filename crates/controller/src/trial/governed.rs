@@ -1,11 +1,16 @@
 //! The host as an arm wants it, from before the first guest to after the last.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tare_lab::Ledger;
+use tare_memory::ballooning::{Balloons, Machines, Manager};
 use tare_memory::{Decision, Governor, Guests, Kernel};
+use tare_model::ballooning::MachineMemory;
 use tare_model::merging::HostMemory;
+use tare_platform::Balloon;
 
 use crate::host::{HostAccess, sizes};
 use crate::text::fit;
@@ -14,10 +19,12 @@ use crate::text::fit;
 #[derive(Debug, Clone, Default)]
 pub struct Standing(Arc<Mutex<Now>>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Now {
     /// Directories of each guest's control group.
     groups: Vec<Vec<PathBuf>>,
+    /// Balloons by the names of the guests that have one.
+    balloons: BTreeMap<String, Arc<dyn Balloon>>,
     promised_bytes: u64,
     waiting_bytes: u64,
 }
@@ -32,6 +39,11 @@ impl Standing {
         let mut now = self.lock();
         now.groups = groups;
         now.promised_bytes = promised_bytes;
+    }
+
+    /// Tells which of them have balloons.
+    pub fn set_balloons(&self, balloons: BTreeMap<String, Arc<dyn Balloon>>) {
+        self.lock().balloons = balloons;
     }
 
     /// Tells how much memory the next guest waits for, bytes; 0: none waits.
@@ -50,9 +62,34 @@ impl Standing {
     }
 }
 
+impl Machines for Standing {
+    fn names(&self) -> Vec<String> {
+        self.lock().balloons.keys().cloned().collect()
+    }
+
+    fn look(&self) -> Vec<(String, MachineMemory)> {
+        // Each is asked without the lock: a machine under load takes its time.
+        let balloons = self.lock().balloons.clone();
+        balloons.into_iter().filter_map(|(name, balloon)| Some((name, balloon.memory().ok()?))).collect()
+    }
+
+    fn resize(&self, name: &str, bytes: u64) -> Result<(), String> {
+        let balloon = self.lock().balloons.get(name).cloned().ok_or("it is gone")?;
+        balloon.resize(bytes).map_err(|error| error.to_string())
+    }
+}
+
+impl fmt::Debug for Now {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { groups, promised_bytes, .. } = self;
+        f.debug_struct("Now").field("groups", groups).field("promised_bytes", promised_bytes).finish_non_exhaustive()
+    }
+}
+
 /// The host's memory while an arm is measured.
 pub struct Governed {
     governor: Option<Governor>,
+    balloons: Option<Manager>,
     kernel: Kernel,
     merges: bool,
 }
@@ -73,14 +110,17 @@ impl Governed {
         let kernel = host.kernel();
         let merges = wanted.merging.is_some();
         if wanted.is_as_found() && !stop_merging {
-            return Ok(Self { governor: None, kernel, merges });
+            return Ok(Self { governor: None, balloons: None, kernel, merges });
         }
+        let machines = Arc::new(standing.clone());
+        let balloons = wanted.ballooning.map(|asked| Manager::start(kernel.clone(), asked, machines)).transpose();
+        let balloons = balloons.map_err(|error| fit(&error.to_string()))?;
         let standing = standing.clone();
         let guests = Arc::new(move || standing.guests());
         let governor = Governor::start(kernel.clone(), wanted, stop_merging, guests, ledger).map_err(|error| {
             format!("the host's memory could not be set as the arm asks: {}", fit(&error.to_string()))
         })?;
-        Ok(Self { governor: Some(governor), kernel, merges })
+        Ok(Self { governor: Some(governor), balloons, kernel, merges })
     }
 
     /// Whether equal pages are merged.
@@ -93,14 +133,39 @@ impl Governed {
         &self.kernel
     }
 
-    /// Whether merging has come to its end; always where nothing merges.
-    pub fn settled(&self) -> bool {
-        !self.merges || self.governor.as_ref().is_none_or(Governor::settled)
+    /// What takes its time to make room on the host, for people; `None`: nothing does.
+    pub const fn makes_room(&self) -> Option<&'static str> {
+        match (self.merges, self.balloons.is_some()) {
+            (true, true) => Some("merging and ballooning"),
+            (true, false) => Some("merging"),
+            (false, true) => Some("ballooning"),
+            (false, false) => None,
+        }
     }
 
-    /// What the arm's rule has set, and when.
-    pub fn decisions(&self) -> Vec<Decision> {
-        self.governor.as_ref().map(Governor::decisions).unwrap_or_default()
+    /// Whether merging and ballooning have come to their end; always where there is neither.
+    pub fn settled(&self) -> bool {
+        let merged = !self.merges || self.governor.as_ref().is_none_or(Governor::settled);
+        merged && self.balloons.as_ref().is_none_or(Manager::settled)
+    }
+
+    /// What was done with balloons; `None` where none is sized.
+    pub fn balloons(&self) -> Option<Balloons> {
+        self.balloons.as_ref().map(Manager::done)
+    }
+
+    /// What the arm's rule has set, and what was done with balloons, as facts of the trial.
+    pub fn facts(&self) -> BTreeMap<String, String> {
+        let decisions = self.governor.as_ref().map(Governor::decisions).unwrap_or_default();
+        let set = decisions
+            .last()
+            .map(|Decision { at_s, set }| format!("{} times, the last after {at_s:.0} s: {set:?}", decisions.len()));
+        let sized = self.balloons().map(|Balloons { resized, refused, .. }| {
+            let refused = if refused > 0 { format!(", and could not be {refused} times") } else { String::new() };
+            format!("{resized} times{refused}")
+        });
+        let facts = [("merging was set", set), ("balloons were sized", sized)];
+        facts.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
     }
 
     /// Puts everything back as it was found.

@@ -287,6 +287,11 @@ impl<'a> Trial<'a> {
         self.arm().is_some_and(|arm| arm.host_memory.merging.is_some())
     }
 
+    /// Whether its guests' balloons are sized.
+    fn balloons(&self) -> bool {
+        self.arm().is_some_and(|arm| arm.host_memory.ballooning.is_some())
+    }
+
     /// What the names of its guests have after their first letter: no two of a run are called the same.
     fn stem(&self) -> String {
         match self.number {
@@ -313,11 +318,7 @@ impl<'a> Trial<'a> {
     /// Puts the host's memory back as it was found. What is not stays on the list of what must be taken away, so that no
     /// further trial is started.
     fn release(&self, governed: Governed, gathered: &mut Gathered) {
-        let decisions = governed.decisions();
-        if let Some(last) = decisions.last() {
-            let summary = format!("{} times, the last after {:.0} s: {:?}", decisions.len(), last.at_s, last.set);
-            gathered.facts.insert("merging was set".to_owned(), summary);
-        }
+        gathered.facts.extend(governed.facts());
         if let Err(reason) = governed.end() {
             gathered.flag("host-memory", reason);
         }

@@ -31,7 +31,8 @@ impl Trial<'_> {
 
     pub(super) fn guest_spec(&self, name: String, size: GuestSize, data: Option<&GuestData>) -> GuestSpec {
         let cpu_set = self.bench.plan.cpus.guests.clone();
-        GuestSpec { name, size, cpu_set, data: data.cloned(), merge: self.merges(), seccomp: self.case.seccomp }
+        let (data, seccomp) = (data.cloned(), self.case.seccomp);
+        GuestSpec { name, size, cpu_set, data, merge: self.merges(), balloon: self.balloons(), seccomp }
     }
 
     /// Makes the measured guests, side by side, and notes what is known of them.
@@ -57,6 +58,8 @@ impl Trial<'_> {
         let groups = gathered.guests.iter().map(|guest| guest.groups()).collect();
         let promised = gathered.guests.iter().map(|guest| guest.spec().size.memory.0).sum();
         gathered.standing.set(groups, promised);
+        let balloons = gathered.guests.iter().filter_map(|guest| Some((guest.spec().name.clone(), guest.balloon()?)));
+        gathered.standing.set_balloons(balloons.collect());
     }
 
     /// Notes the first guest from inside, its machine where that is not of this host's lab, and where the guests' data are.

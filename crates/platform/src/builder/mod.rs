@@ -26,11 +26,13 @@ use crate::channel::{Channel, Tail};
 use crate::error::{PlatformError, Result};
 use crate::guest::{Charges, Counts, Parts, RunningGuest, Undo};
 use crate::held::Held;
-use crate::{Guest, Site, StartParts, confinement, guest_mount, merging, parity, watch};
+use crate::{Balloon, Guest, Site, StartParts, confinement, guest_mount, merging, parity, watch};
 
 pub(crate) use self::adoption::parent_named;
 pub(crate) use crate::launch::{absolute, confined, environment, limits, plain_launch};
 
+/// What is asked of a balloon, and granted where the guest's driver answers for it.
+const SIZED: &str = "by the arm's policy";
 /// The guest's interface on the lab's network.
 const GUEST_LINK: &str = "eth0";
 
@@ -72,6 +74,8 @@ pub(crate) struct Particulars {
     pub charges: Option<Charges>,
     /// Reads what KVM counts of it.
     pub counts: Option<Counts>,
+    /// Its balloon, or why it has none; `None` where none was asked for, or cannot be had.
+    pub balloon: Option<std::result::Result<Arc<dyn Balloon>, String>>,
     /// Where it finds its data, when these are not in a directory of the host's ([`GuestBuilder::data_directory`]).
     pub data: Option<DataPlace>,
     /// Whether a machine was booted for it: its kernel's clock began in this start.
@@ -358,12 +362,23 @@ impl<'a> GuestBuilder<'a> {
         if self.spec.merge && !merging::is_read_back(&rows) {
             rows.push(merging::row(self.channel_pid()));
         }
+        if self.spec.balloon {
+            let (sized, note) = match &particulars.balloon {
+                Some(Ok(_)) => {
+                    (Some(SIZED.to_owned()), "its driver says what of the guest's memory is unused".to_owned())
+                }
+                Some(Err(why)) => (None, why.clone()),
+                None => (None, "this platform has none that is sized".to_owned()),
+            };
+            rows.push(parity::row("balloon that is sized", SIZED.to_owned(), sized, note));
+        }
         let Parts { port, tap, .. } = &self.parts;
         let in_lab = port.as_ref().map(|port| port.address).or(tap.as_ref().map(|tap| tap.place().address));
         let address = particulars.address.or(in_lab).unwrap_or_else(|| IpAddr::from([127, 0, 0, 1]));
         let listen = particulars.listen.unwrap_or(address);
         let parts = std::mem::replace(&mut self.parts, Parts::new(&self.spec.name, self.site.ledger));
         let (spec, charges, counts) = (self.spec.clone(), particulars.charges, particulars.counts);
+        let balloon = particulars.balloon.and_then(std::result::Result::ok);
         let start_parts = particulars.booted.then(|| self.start_parts(&link, &facts)).flatten();
         let data = particulars.data.or(self.data).map(|mut place| {
             if let Some(inside) = guest_mount::inside(&link, &place.path, self.site.timeout) {
@@ -372,7 +387,20 @@ impl<'a> GuestBuilder<'a> {
             place
         });
         let (times, parity) = ((self.start_time.as_secs_f64(), start_parts), rows);
-        Ok(Box::new(RunningGuest { spec, link, address, listen, parity, facts, times, charges, counts, data, parts }))
+        Ok(Box::new(RunningGuest {
+            spec,
+            link,
+            address,
+            listen,
+            parity,
+            facts,
+            times,
+            charges,
+            counts,
+            balloon,
+            data,
+            parts,
+        }))
     }
 
     /// What the start was made of, by the clock of the guest's kernel.

@@ -205,7 +205,7 @@ fn backing(memory: Memory, merge: bool, shared: bool) -> Node {
 
 fn balloon(memory: Memory) -> Node {
     let balloon = Node::new("memballoon");
-    if memory.balloon {
+    if memory.free_page_reporting {
         balloon.with("model", "virtio").with("freePageReporting", "on")
     } else {
         balloon.with("model", "none")
@@ -353,7 +353,7 @@ mod tests {
         assert_eq!(read.all("seclabel").count(), 2);
         assert!(read.find("memoryBacking/nosharepages").is_some());
         assert_eq!(attribute("devices/memballoon", "model"), "none");
-        options.memory.balloon = true;
+        options.memory.free_page_reporting = true;
         let merged = GuestSpec { merge: true, ..spec };
         let read = Node::parse(&machine(&merged, &options).describe().write().unwrap()).unwrap();
         assert!(read.find("memoryBacking/nosharepages").is_none());

@@ -43,7 +43,7 @@ use crate::{Comparable, DataWanted, Guest, HostView, Notes, Platform, Reach, Sit
 
 const NAME: &str = "libvirt";
 
-/// The first libvirt whose balloons report free pages (its release notes), as it writes versions.
+/// The first libvirt that has free pages reported (its release notes), as it writes versions.
 const REPORTS_FREE_PAGES: u64 = 6_009_000;
 
 /// Where guests go that libvirt can start and not reach.
@@ -121,8 +121,8 @@ impl Libvirt {
         target::guest_refusal(&self.options.image, self.options.kernel.as_deref())
     }
 
-    fn look_at_balloon(&self, connection: &Arc<Connection>) -> std::result::Result<(), Refusal> {
-        if !self.options.memory.balloon {
+    fn look_at_reporting(&self, connection: &Arc<Connection>) -> std::result::Result<(), Refusal> {
+        if !self.options.memory.free_page_reporting {
             return Ok(());
         }
         let asked = Arc::clone(connection);
@@ -131,8 +131,8 @@ impl Libvirt {
         if daemon >= REPORTS_FREE_PAGES {
             return Ok(());
         }
-        let why = format!("its balloon gives freed pages back from 6.9 on, and this is {}", version_text(daemon));
-        Err(Refusal::new(why, "leave `balloon` out of the arm's `memory`, or use a newer libvirt"))
+        let why = format!("it has free pages reported from 6.9 on, and this is {}", version_text(daemon));
+        Err(Refusal::new(why, "leave `free-page-reporting` out of the arm's `memory`, or use a newer libvirt"))
     }
 
     fn look_at_image(&self) -> std::result::Result<(), Refusal> {
@@ -160,7 +160,7 @@ impl Platform for Libvirt {
             return Ok(Vec::new());
         }
         options.image.base()?;
-        self.look_at_balloon(&connection)?;
+        self.look_at_reporting(&connection)?;
         let kvm = accel::decide(&connection, options, &crate::builder::absolute(&host.agent))
             .map_err(|why| Refusal::new(why, "Write accel = \"tcg\" to have guests emulated"))?;
         let emulated = accel::emulated(options).filter(|_| !kvm);

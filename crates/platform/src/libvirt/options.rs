@@ -112,8 +112,8 @@ pub(super) struct Existing {
 pub(super) struct Memory {
     /// Take it from the host's huge pages.
     pub huge_pages: bool,
-    /// Whether a balloon gives pages back that the guest has freed; needs libvirt 6.9.
-    pub balloon: bool,
+    /// Whether the guest reports pages that it has freed, and the host takes them back; needs libvirt 6.9.
+    pub free_page_reporting: bool,
 }
 
 /// The guest's disk.
@@ -316,7 +316,7 @@ mod tests {
             "image": {"file": {"path": "/x.qcow2", "format": "qcow2"}},
             "disk": {"bus": "sata", "cache": "none", "io": "native"},
             "network": {"model": "e1000e"},
-            "memory": {"balloon": true},
+            "memory": {"free-page-reporting": true},
         }));
         assert_eq!(options.disk.io, Some(Io::Native));
         assert_eq!(read(json!({"image": {"debian": {}}})).image, Image::Debian(DebianImage::default()));

@@ -196,7 +196,7 @@ fn parity(builder: &mut GuestBuilder<'_>, options: &Options, domain: &Arc<Domain
     rows.push(row("cpus online inside", online, inside, "the guest's kernel"));
     let asked = Asked {
         queues: options.network.queues,
-        balloon: options.memory.balloon,
+        free_page_reporting: options.memory.free_page_reporting,
         huge_pages: options.memory.huge_pages.then_some(builder.spec.size.memory.0),
         append: &options.append,
     };

@@ -12,7 +12,7 @@ pub(crate) struct Asked<'a> {
     /// Pairs of queues of its network card; 0 where that is not tare's to say.
     pub queues: u32,
     /// Whether it gives freed pages back.
-    pub balloon: bool,
+    pub free_page_reporting: bool,
     /// Memory that is to lie in huge pages of the host's, bytes.
     pub huge_pages: Option<u64>,
     /// Words for its kernel.
@@ -30,9 +30,9 @@ pub(crate) fn rows(asked: Asked<'_>, facts: &AgentFacts, process: u32) -> Vec<Pa
         let note = "queues of the guest's interface; its driver uses no more than the guest has CPUs";
         row("pairs of queues", asked.queues.to_string(), granted, note);
     }
-    if asked.balloon {
+    if asked.free_page_reporting {
         let granted = owned(facts, "balloon");
-        row("balloon", BALLOON_REPORTS.to_owned(), granted, "what the guest's driver has agreed to");
+        row("free page reporting", BALLOON_REPORTS.to_owned(), granted, "what the guest's driver has agreed to");
     }
     if let Some(bytes) = asked.huge_pages {
         let granted = in_huge_pages(process).map(|bytes| ByteSize(bytes).to_string());
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn what_was_asked_is_compared_with_what_the_guest_has() {
         let append = ["hugepages=4".to_owned(), "hugepages=8".to_owned()];
-        let asked = Asked { queues: 2, balloon: true, huge_pages: None, append: &append };
+        let asked = Asked { queues: 2, free_page_reporting: true, huge_pages: None, append: &append };
         let equal =
             |of: &[(&str, &str)]| -> Vec<bool> { rows(asked, &facts(of), 0).iter().map(|row| row.equal).collect() };
         let had = [("queues eth0", "2"), ("balloon", BALLOON_REPORTS), ("huge pages reserved", "8")];

@@ -1,4 +1,4 @@
-//! What of a machine's memory on the host can be merged, and who says that it is.
+//! What of a machine's memory on the host can be merged or given back, and who says that it is.
 
 use serde_json::Value;
 use tare_model::Refusal;
@@ -31,6 +31,20 @@ pub(crate) struct Lies {
 }
 
 impl Lies {
+    /// Why a balloon cannot give it back, and the remedy.
+    pub(crate) fn ballooning_refusal(self) -> Option<Refusal> {
+        let refusal = |why: &str, remedy: &str| Some(Refusal::new(why, remedy));
+        if self.huge_pages {
+            let why = "memory in huge pages that the host has set apart stays set apart, whatever a balloon gives back";
+            return refusal(why, "leave `huge-pages` out of the arm's `memory`, or `ballooning`");
+        }
+        if self.passed_through {
+            let why = "a device that is passed through keeps all of the guest's memory where it is";
+            return refusal(why, "leave the passed-through card out, or `ballooning`");
+        }
+        None
+    }
+
     /// Why the kernel never merges it, and the remedy.
     pub(crate) fn merging_refusal(self) -> Option<Refusal> {
         let refusal = |why: &str, remedy: &str| Some(Refusal::new(why, remedy));

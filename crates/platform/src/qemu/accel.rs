@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use tare_image::{Boot, Extras, Kernel};
+use tare_model::guest::{GuestSize, GuestSpec};
 use tare_model::{ByteSize, Refusal};
 
 use super::command::{self, Basics};
@@ -92,13 +93,13 @@ fn try_to_boot(timeout: &Path, program: &Path, boot: &Boot, cpu: &str, limits: L
         kvm: true,
         cpu,
         cpus: 1,
-        memory: PROBE_MEMORY,
         boot: Some((boot, &words)),
         append: &[attempt::TALKS.to_owned()],
     };
     let mut command = Command::new(timeout);
     command.args(["-s", "KILL", &ends_after_s(limits)]).arg(program).args(command::basics(&basics));
-    command.args(command::memory(Machine::Q35, PROBE_MEMORY, Memory::default(), false, false));
+    let spec = GuestSpec::new("probe", GuestSize { cpus: 1, memory: PROBE_MEMORY });
+    command.args(command::memory(Machine::Q35, Memory::default(), false, &spec));
     command.env_clear().envs(environment("probe"));
     let channel = Channel::spawn(&mut command).map_err(|error| Failure::Passing(error.to_string()))?;
     let (console, pid) = (channel.tail(), channel.pid());

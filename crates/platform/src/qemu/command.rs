@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tare_image::{Boot, CHANNEL_PORT};
-use tare_model::ByteSize;
+use tare_model::guest::GuestSpec;
 
 use super::network::on;
 use super::options::{Machine, Memory};
@@ -16,6 +16,8 @@ const HZ: u64 = 250;
 
 /// Name of the machine's memory, for QEMU.
 pub(super) const BACKEND: &str = "ram";
+/// Name of its balloon.
+pub(super) const BALLOON: &str = "balloon";
 
 /// What every machine has.
 pub(super) struct Basics<'a> {
@@ -23,7 +25,6 @@ pub(super) struct Basics<'a> {
     pub kvm: bool,
     pub cpu: &'a str,
     pub cpus: u32,
-    pub memory: ByteSize,
     /// What it boots, and the agent's words for the kernel command line; none boots from its disk.
     pub boot: Option<(&'a Boot, &'a str)>,
     pub append: &'a [String],
@@ -95,8 +96,9 @@ pub(super) fn kernel_words(basics: &Basics<'_>) -> Vec<String> {
     words
 }
 
-/// The machine and its memory. `shared`: with a file server; `merge`: whether the host may merge it with equal memory.
-pub(super) fn memory(machine: Machine, size: ByteSize, memory: Memory, shared: bool, merge: bool) -> Vec<String> {
+/// The machine and its memory. `shared`: with a file server.
+pub(super) fn memory(machine: Machine, memory: Memory, shared: bool, spec: &GuestSpec) -> Vec<String> {
+    let (size, merge) = (spec.size.memory, spec.merge);
     let kind = if shared || memory.huge_pages { "memfd" } else { "ram" };
     let mut backend = format!("memory-backend-{kind},id={BACKEND},size={},merge={}", size.0, on(merge));
     if shared {
@@ -109,8 +111,9 @@ pub(super) fn memory(machine: Machine, size: ByteSize, memory: Memory, shared: b
     let machine_word = format!("{},memory-backend={BACKEND},mem-merge={}", machine.name(), on(merge));
     let size_word = format!("{}B", size.0);
     let mut words = ["-M", &machine_word, "-m", &size_word, "-object", &backend].map(str::to_owned).to_vec();
-    if memory.balloon {
-        let balloon = format!("virtio-balloon-{},free-page-reporting=on", machine.bus());
+    if memory.free_page_reporting || spec.balloon {
+        let reporting = on(memory.free_page_reporting);
+        let balloon = format!("virtio-balloon-{},id={BALLOON},free-page-reporting={reporting}", machine.bus());
         words.extend(["-device".to_owned(), balloon]);
     }
     words
@@ -119,10 +122,11 @@ pub(super) fn memory(machine: Machine, size: ByteSize, memory: Memory, shared: b
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tare_model::ByteSize;
+    use tare_model::guest::GuestSize;
 
     fn words_for(machine: Machine, kvm: bool) -> String {
-        let basics =
-            Basics { machine, kvm, cpu: "max", cpus: 2, memory: ByteSize(1 << 30), boot: None, append: &["x".into()] };
+        let basics = Basics { machine, kvm, cpu: "max", cpus: 2, boot: None, append: &["x".into()] };
         kernel_words(&basics).join(" ")
     }
 
@@ -137,11 +141,14 @@ mod tests {
 
     #[test]
     fn memory_is_shared_only_with_a_file_server() {
-        let words =
-            |memory, shared, merge| super::memory(Machine::Q35, ByteSize(1 << 30), memory, shared, merge).join(" ");
+        let spec = GuestSpec::new("a", GuestSize { cpus: 1, memory: ByteSize(1 << 30) });
+        let of = |memory, shared, spec: &GuestSpec| super::memory(Machine::Q35, memory, shared, spec).join(" ");
+        let words = |memory, shared, merge| of(memory, shared, &GuestSpec { merge, ..spec.clone() });
         let said = |memory, shared| words(memory, shared, false);
+        let sized = of(Memory::default(), false, &GuestSpec { balloon: true, ..spec.clone() });
+        assert!(sized.contains("virtio-balloon-pci,id=balloon,free-page-reporting=off"), "{sized}");
         assert!(said(Memory::default(), true).contains("memfd") && said(Memory::default(), true).contains("share=on"));
-        let own = words(Memory { balloon: true, ..Memory::default() }, false, true);
+        let own = words(Memory { free_page_reporting: true, ..Memory::default() }, false, true);
         assert!(
             own.contains("memory-backend-ram") && own.contains(",merge=on") && own.contains("mem-merge=on"),
             "{own}"

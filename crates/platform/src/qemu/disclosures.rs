@@ -68,7 +68,6 @@ fn kernel(options: &Options, chosen: &Chosen) -> Option<String> {
         kvm: chosen.is_kvm(),
         cpu: "",
         cpus: 1,
-        memory: tare_model::ByteSize(0),
         boot: None,
         append: &options.append,
     };
@@ -185,7 +184,7 @@ fn memory(options: &Options) -> String {
     let kinds = [
         yes(options.shares_root(), "shared with the file server"),
         yes(memory.huge_pages, "in huge pages"),
-        yes(memory.balloon, "with a balloon that gives freed pages back"),
+        yes(memory.free_page_reporting, "with freed pages reported and given back"),
     ];
     let kinds: Vec<String> = kinds.into_iter().flatten().collect();
     let kinds = if kinds.is_empty() { "ordinary memory".to_owned() } else { kinds.join(", ") };

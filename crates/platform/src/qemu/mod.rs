@@ -5,6 +5,7 @@
 //! reads what was made, pins the virtual CPUs, and lets it run.
 
 mod accel;
+mod balloon;
 mod command;
 mod confine;
 mod data;
@@ -187,6 +188,10 @@ impl Platform for Qemu {
 
     fn asks_for_merging(&self) -> bool {
         true
+    }
+
+    fn ballooning_refusal(&self) -> Option<Refusal> {
+        self.options.lies().ballooning_refusal()
     }
 
     fn data_refusal(&self, wanted: DataWanted) -> Option<Refusal> {

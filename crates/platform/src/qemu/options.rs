@@ -242,15 +242,15 @@ pub(super) enum Aio {
 pub(super) struct Memory {
     /// Whether it lies in huge pages that the host has set apart.
     pub huge_pages: bool,
-    /// Whether a balloon gives pages back that the guest has freed.
-    pub balloon: bool,
+    /// Whether the guest reports pages that it has freed, and the host takes them back.
+    pub free_page_reporting: bool,
     /// What the control group grants beyond the guest's own memory, for QEMU, its translated code and a file server.
     pub allowance: ByteSize,
 }
 
 impl Default for Memory {
     fn default() -> Self {
-        Self { huge_pages: false, balloon: false, allowance: ByteSize(256 << 20) }
+        Self { huge_pages: false, free_page_reporting: false, allowance: ByteSize(256 << 20) }
     }
 }
 
@@ -399,7 +399,7 @@ mod tests {
             "disk": {"clone": "raw", "cache": "none", "aio": "native", "iothread": true},
             "data-disk": {"size": "1GiB", "format": "qcow2", "mount": "/var/lib/x", "cache": "unsafe"},
             "network": {"vhost": "off", "queues": 2, "offloads": false, "tx": "bh", "rx-queue-size": 512},
-            "memory": {"balloon": true, "allowance": "512MiB"}, "outside-quota": true, "pin-vcpus": false, "boot-within": "20s",
+            "memory": {"free-page-reporting": true, "allowance": "512MiB"}, "outside-quota": true, "pin-vcpus": false, "boot-within": "20s",
         });
         let filled = check(&all).unwrap();
         assert_eq!(check(&filled).unwrap(), filled);

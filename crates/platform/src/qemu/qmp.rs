@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use qapi::qmp::{self, CpuInfoFast, StatsFilter, StatsProvider, StatsRequest, StatsVCPUFilter, StatsValue};
@@ -90,7 +90,16 @@ impl Monitor {
         }
     }
 
-    fn ask<C: Command>(&mut self, command: &C) -> Result<C::Ok, String> {
+    /// The same for several who ask.
+    pub(super) fn shared(self) -> SharedMonitor {
+        SharedMonitor(Arc::new(Mutex::new(self)))
+    }
+
+    /// Asks, and waits for the answer.
+    ///
+    /// # Errors
+    /// When the monitor refuses, or does not answer in time: it is then not asked again.
+    pub(super) fn ask<C: Command>(&mut self, command: &C) -> Result<C::Ok, String> {
         let Some(qmp) = &mut self.qmp else { return Err("its monitor has not answered before".to_owned()) };
         let answer = qmp.execute(command);
         if let Err(ExecuteError::Io(_)) = &answer {
@@ -181,15 +190,22 @@ fn limit(socket: &UnixStream, answer: Duration) -> std::io::Result<()> {
     socket.set_write_timeout(Some(answer))
 }
 
+/// The monitor of a machine, for several who ask, one at a time.
+#[derive(Clone)]
+pub(super) struct SharedMonitor(Arc<Mutex<Monitor>>);
+
+impl SharedMonitor {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Monitor> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// What reads the counts over the monitor, as often as it is asked.
-pub(super) fn counts(monitor: Monitor) -> Counts {
-    let monitor = Arc::new(Mutex::new(monitor));
+pub(super) fn counts(monitor: &SharedMonitor) -> Counts {
+    let monitor = monitor.clone();
     Box::new(move || {
-        let monitor = Arc::clone(&monitor);
-        Box::new(move || {
-            let mut monitor = monitor.lock().unwrap_or_else(PoisonError::into_inner);
-            monitor.counts().map_err(std::io::Error::other)
-        }) as CountReader
+        let monitor = monitor.clone();
+        Box::new(move || monitor.lock().counts().map_err(std::io::Error::other)) as CountReader
     })
 }
 
@@ -336,7 +352,7 @@ mod tests {
         assert_eq!(monitor.counts().unwrap(), [("kvm_exits".to_owned(), 12.0), ("kvm_halt_exits".to_owned(), 4.0)]);
         assert!(monitor.counts().unwrap_err().contains("counts nothing"));
         assert!(monitor.counts().unwrap_err().contains("not been found"), "an older QEMU");
-        let mut reader = counts(monitor)();
+        let mut reader = counts(&monitor.shared())();
         assert_eq!(reader().unwrap()[0], ("kvm_exits".to_owned(), 9.0));
         let asked = other.join().unwrap();
         assert!(asked[1].contains(r#""target":"vcpu""#) && asked[1].contains(r#""provider":"kvm""#), "{asked:?}");

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rustix::process::Pid;
@@ -11,15 +11,15 @@ use tare_model::Refusal;
 use tare_wire::launch::{Launch, Namespace};
 
 use super::accel::Chosen;
+use super::balloon::MachineBalloon;
 use super::command::{self, Basics};
 use super::confine::Means;
 use super::data::{self, Data};
 use super::disks::Attached;
 use super::options::{DiskFormat, Initiator, Options};
-use super::qmp::{self, Made, Monitor, SOCKET_PATH_BYTES};
+use super::qmp::{self, Made, Monitor, SOCKET_PATH_BYTES, SharedMonitor};
 use super::thread_cpu::Threads;
 use super::{disclosures, readback, share};
-use crate::Guest;
 use crate::builder::{GuestBuilder, Particulars, absolute, plain_launch};
 use crate::error::{PlatformError, Result};
 use crate::guest::Counts;
@@ -30,6 +30,7 @@ use crate::machine::user::{self, Confined};
 use crate::machine::volume::image_error;
 use crate::merging;
 use crate::program::find;
+use crate::{Balloon, Guest};
 
 /// Name of the monitor's socket in the guest's directory.
 const MONITOR: &str = "qmp";
@@ -57,6 +58,9 @@ pub(super) fn prepare(
     builder: &GuestBuilder<'_>,
 ) -> std::result::Result<Prepared, Refusal> {
     if let Some(refusal) = options.lies().merging_refusal().filter(|_| builder.spec.merge) {
+        return Err(refusal);
+    }
+    if let Some(refusal) = options.lies().ballooning_refusal().filter(|_| builder.spec.balloon) {
         return Err(refusal);
     }
     let base = options.image.base()?;
@@ -214,14 +218,12 @@ fn machine(
         kvm: prepared.chosen.is_kvm(),
         cpu: disclosures::cpu_model(options, &prepared.chosen),
         cpus: builder.spec.size.cpus,
-        memory: builder.spec.size.memory,
         boot: prepared.boot.as_ref().map(|boot| (boot, agent_words.as_str())),
         append: &options.append,
     };
     let mut words = vec!["-name".to_owned(), format!("guest={},debug-threads=on", builder.spec.name)];
     words.extend(command::basics(&basics));
-    let (shared, merge) = (options.shares_root(), builder.spec.merge);
-    words.extend(command::memory(options.machine, basics.memory, options.memory, shared, merge));
+    words.extend(command::memory(options.machine, options.memory, options.shares_root(), builder.spec));
     if let Some(firmware) = &options.firmware {
         let flash = format!("if=pflash,format=raw,readonly=on,file={}", command::escaped(&absolute(firmware)));
         words.extend(["-drive".to_owned(), flash]);
@@ -334,7 +336,7 @@ fn stand(
     let process = builder.channel_pid().unwrap_or_default();
     let asked = Asked {
         queues: if outside.is_none() { options.network.queues } else { 0 },
-        balloon: options.memory.balloon,
+        free_page_reporting: options.memory.free_page_reporting,
         huge_pages: options.memory.huge_pages.then_some(builder.spec.size.memory.0),
         append: &options.append,
     };
@@ -345,8 +347,10 @@ fn stand(
     let threads =
         Threads { process, vcpus: made.vcpus, iothreads: made.iothreads, group: builder.groups().into_iter().next() };
     let (address, parity) = (outside, Some(rows));
-    let counts = kvm.then(|| counts(monitor, threads.process));
-    let mut particulars = Particulars { address, parity, counts, booted: true, ..Particulars::default() };
+    let monitor = monitor.shared();
+    let counts = kvm.then(|| counts(&monitor, threads.process));
+    let balloon = builder.spec.balloon.then(|| balloon(monitor, builder.spec.size.memory.0));
+    let mut particulars = Particulars { address, parity, counts, balloon, booted: true, ..Particulars::default() };
     let claim = data.place(&builder, &mut particulars)?;
     particulars.charges = Some(Box::new(move || {
         // The guest's right to a device of the user's goes when the guest goes.
@@ -357,11 +361,16 @@ fn stand(
 }
 
 /// KVM's counts of the guest: from QEMU, or from the kernel where QEMU is older.
-fn counts(mut monitor: Monitor, process: u32) -> Counts {
-    match monitor.counts() {
+fn counts(monitor: &SharedMonitor, process: u32) -> Counts {
+    match qmp::counts(monitor)()() {
         Ok(_) => qmp::counts(monitor),
         Err(_) => kernels_counts(process),
     }
+}
+
+/// The machine's balloon, once the guest's driver has said something of its memory, or why it has none, such as a guest without a driver.
+fn balloon(monitor: SharedMonitor, most: u64) -> std::result::Result<Arc<dyn Balloon>, String> {
+    MachineBalloon::inflatable(monitor, most).map(|balloon| Arc::new(balloon) as Arc<dyn Balloon>)
 }
 
 #[cfg(test)]

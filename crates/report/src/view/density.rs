@@ -179,16 +179,19 @@ impl<'a> View<'a> {
         self.arms.having(|id| density.arms.iter().find(|arm| arm.arm == id)).into_iter()
     }
 
-    /// What governs merging on an arm, for people.
-    fn merging(&self, arm: &str) -> String {
+    /// What governs merging and balloons on an arm, for people.
+    fn governed_by(&self, arm: &str) -> String {
         let planned = self.findings.plan.study.arms.iter().find(|planned| planned.id == arm);
-        planned.and_then(|arm| arm.host_memory.merging).map_or_else(
+        let asked = planned.map(|arm| arm.host_memory).unwrap_or_default();
+        let merging = asked.merging.map_or_else(
             || "no merging".to_owned(),
             |merging| {
                 let zero = if merging.zero_pages { ", empty pages apart" } else { "" };
                 format!("{}{zero}", merging.rule.name())
             },
-        )
+        );
+        let balloons = if asked.ballooning.is_some() { ", balloons by mom" } else { "" };
+        format!("{merging}{balloons}")
     }
 
     fn carried(&self) -> Table {
@@ -207,10 +210,8 @@ impl<'a> View<'a> {
         );
         let mut columns = vec![Column::text("Arm"), Column::numeric(&words::sentence_case(many))];
         columns.push(Column::numeric("95 of 100 hold"));
-        columns.extend(
-            ["Overcommit", "Operations", "of a guest", "Response, p99", "Host busy", "Saved by merging"]
-                .map(Column::numeric),
-        );
+        columns.extend(["Overcommit", "Operations", "of a guest", "Response, p99", "Host busy"].map(Column::numeric));
+        columns.extend(["Saved by merging", "Given back by balloons"].map(Column::numeric));
         columns.push(Column::text("Stopped by"));
         let mut table = Table::new(caption, columns);
         for (arm, look) in self.shown() {
@@ -221,7 +222,7 @@ impl<'a> View<'a> {
                 if self.tile().is_empty() { of(id, &Unit::OperationsPerSecond) } else { Cell::none() }
             };
             let overcommit = level.and_then(|level| level.metrics.get(metric::OVERCOMMIT));
-            let name = Cell { note: self.merging(&arm.arm), ..Cell::arm(&look) };
+            let name = Cell { note: self.governed_by(&arm.arm), ..Cell::arm(&look) };
             table.rows.push(vec![
                 name,
                 self.half(arm),
@@ -232,6 +233,7 @@ impl<'a> View<'a> {
                 of(metric::RESPONSE_P99, &Unit::Seconds),
                 of(metric::HOST_CPU, &Unit::Share),
                 of(metric::SAVED, &Unit::Bytes),
+                of(metric::BALLOONED, &Unit::Bytes),
                 Cell::with_note(reasons(arm), detail(arm).cloned().unwrap_or_default()),
             ]);
         }

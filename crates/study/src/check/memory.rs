@@ -1,15 +1,16 @@
-//! What an arm asks of the host's memory: `merging` and `huge-pages`, and the trust domain that merging takes.
+//! What an arm asks of the host's memory: `merging`, `ballooning` and `huge-pages`, and the trust domain that merging takes.
 
 use serde_json::Value as Json;
+use tare_model::ballooning::Ballooning;
 use tare_model::merging::{HostMemory, MergeRule, Merging};
 use tare_model::study::Arm;
 use tare_model::units::Span;
 
 use super::Context;
 use crate::file;
+use crate::host_rule::{BalloonRule, Rule};
 use crate::language::shape::{Or, Ratio, Shape, Whole, Words};
 use crate::language::tree::Cursor;
-use crate::merging_rule::Rule;
 use crate::suggest;
 
 const WHY_TRUST: &str = "lets all guests share equal pages with each other and with all others on this host whose memory \
@@ -51,7 +52,37 @@ pub(super) fn of_arm(arm: &file::Arm<'_>, context: &Context<'_>, platform: Optio
         let what = "is a setting of this host, and the arm is a machine that tare does not make";
         arm.huge_pages.wrong(what, "leave it out, and set it on that machine");
     }
-    HostMemory { merging, huge_pages: arm.huge_pages.value }
+    HostMemory { merging, huge_pages: arm.huge_pages.value, ballooning: ballooning(arm, context, platform) }
+}
+
+/// Who sizes the balloons of an arm's machines.
+fn ballooning(arm: &file::Arm<'_>, context: &Context<'_>, platform: Option<(&str, &Json)>) -> Option<Ballooning> {
+    let asked = match arm.ballooning.value.as_ref()? {
+        Or::Plain(BalloonRule::Mom) => Ballooning::MOM,
+        Or::Table(table) if table.rule.value == Some(BalloonRule::Mom) => sized(table),
+        Or::Plain(BalloonRule::Off) | Or::Table(_) => return None,
+    };
+    let refusal = platform.and_then(|(name, options)| context.catalog.ballooning_refusal(name, options));
+    if let Some(refusal) = refusal {
+        arm.ballooning.wrong(&format!("cannot be had with this platform: {}", refusal.reason), refusal.remedy);
+        return None;
+    }
+    Some(asked)
+}
+
+fn sized(table: &file::Ballooning<'_>) -> Ballooning {
+    let own = Ballooning::MOM;
+    let asked = Ballooning {
+        pressure: table.pressure.or(own.pressure),
+        critical: table.critical.or(own.critical),
+        guest_free: table.guest_free.or(own.guest_free),
+        guaranteed: table.guaranteed.or(own.guaranteed),
+    };
+    if asked.critical > asked.pressure {
+        let why = format!("is more than `pressure`, which is {}", asked.pressure);
+        table.critical.wrong(&why, "write a smaller share: what is critical is under pressure as well");
+    }
+    asked
 }
 
 /// The trust domain; its absence is reported at the first arm that merges.

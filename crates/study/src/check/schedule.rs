@@ -92,7 +92,7 @@ fn apart(
     if let Some(arm) = arms.iter().find(|arm| arm.host_memory != HostMemory::default()) {
         let why =
             format!("the arm `{}` sets how the whole host treats memory, and others are measured without that", arm.id);
-        return Some((why, "leave `merging` and `huge-pages` out"));
+        return Some((why, "leave `merging`, `ballooning` and `huge-pages` out"));
     }
     if !client.is_local() {
         let why = "load comes from another machine, and when a turn begins there is known only as exactly as the way to it allows";

@@ -1,5 +1,6 @@
 //! Guests that are added until the host carries no more, and memory that is merged while they are.
 
+use tare_model::ballooning::Ballooning;
 use tare_model::density::{DensitySpec, GuestSeries};
 use tare_model::merging::{HostMemory, HugePages, MergeRule, Merging};
 use tare_model::study::{Case, CaseLoad, Study};
@@ -44,6 +45,24 @@ fn rules_are_read_with_their_fields_and_have_defaults() {
     assert_eq!(merging(&study_of(&GOOD.replace("\"ksmtuned\"", "{ rule = \"off\" }")), "ksmtuned"), None);
 }
 
+#[test]
+fn ballooning_is_read_and_has_the_constants_of_its_policy() {
+    let ballooning = |study: &Study| {
+        let arm = study.arms.iter().find(|arm| arm.id == "ballooned").unwrap();
+        arm.host_memory.ballooning
+    };
+    let guaranteed = ByteSize(512 << 20);
+    let asked = Ballooning { pressure: 0.3, critical: 0.1, guest_free: 0.25, guaranteed };
+    assert_eq!(ballooning(&study_of(GOOD)), Some(asked));
+    let own = |text: &str| {
+        let line = GOOD.lines().find(|line| line.starts_with("ballooning")).unwrap();
+        ballooning(&study_of(&GOOD.replace(line, &format!("ballooning = {text}"))))
+    };
+    assert_eq!(own("\"mom\""), Some(Ballooning::MOM));
+    assert_eq!(own("{ rule = \"mom\" }"), Some(Ballooning::MOM));
+    assert_eq!((own("\"off\""), own("{ rule = \"off\" }")), (None, None));
+}
+
 /// How a case adds guests.
 pub(super) fn spec(case: &Case) -> &DensitySpec {
     let CaseLoad::Density { spec, .. } = &case.load else { panic!("{:?}", case.load) };
@@ -83,8 +102,11 @@ fn the_arm_of_the_noise_floor_treats_the_hosts_memory_as_the_baseline_does() {
     let study = study_of(&GOOD.replace("baseline = \"plain\"", "baseline = \"own\""));
     let replica = study.arms.last().unwrap();
     let own = MergeRule::Tare { free_goal: 0.3, max_cpu: 0.5 };
-    let expected =
-        HostMemory { merging: Some(Merging { rule: own, zero_pages: false }), huge_pages: Some(HugePages::Madvise) };
+    let expected = HostMemory {
+        merging: Some(Merging { rule: own, zero_pages: false }),
+        huge_pages: Some(HugePages::Madvise),
+        ..HostMemory::default()
+    };
     assert_eq!((replica.replica_of.as_deref(), replica.host_memory), (Some("own"), expected));
 }
 
@@ -128,6 +150,10 @@ pub(super) const WRONG: &[Wrong] = &[
         "fields of `ksmtuned`: `zero-pages`",
     ),
     ("rule = \"fixed\"", "rule = \"advisor\"", "arms.fixed.merging.pages-to-scan", "is no field of the rule `advisor`"),
+    ("critical = 0.1", "critical = 0.4", "arms.ballooned.ballooning.critical", "is more than `pressure`, which is 0.3"),
+    ("rule = \"mom\"", "rule = \"mon\"", "arms.ballooned.ballooning.rule", "did you mean `mom`?"),
+    ("guest-free = 0.25", "guest-free = 25", "arms.ballooned.ballooning.guest-free", "from 0.01 to 1"),
+    ("merging = \"off\"", "ballooning = \"mom\"", "arms.off.ballooning", "its guests have no balloon"),
     ("pages-to-scan = 8000", "pages-to-scan = 0", "arms.fixed.merging.pages-to-scan", "whole number from 1"),
     ("pages-to-scan = 8000", "pages = 8000", "arms.fixed.merging.pages", "fields here: `rule`"),
     (
@@ -236,6 +262,8 @@ pub(super) const WRONG: &[Wrong] = &[
 
 /// Of these, what a schema for editors cannot find.
 pub(super) const BEYOND_A_SCHEMA: &[&str] = &[
+    "critical = 0.4",
+    "ballooning = \"mom\"",
     "",
     "merging = \"tare\"",
     "parameters = { one-guest-only = true }\ndensity",

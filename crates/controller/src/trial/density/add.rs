@@ -83,7 +83,7 @@ impl Ascending<'_> {
 
     /// What the next guest is reckoned to take of the host's memory at once, bytes: what its workload says, or what the
     /// others were seen to take if that is more, yet not much more than what it is promised. `settled`: what they have now, they
-    /// keep; as long as merging may win something back, only what one took while it was added counts.
+    /// keep; as long as merging or ballooning may win something back, only what one took while it was added counts.
     fn need(&self, available_bytes: u64, settled: bool) -> u64 {
         let (traits, next) = (self.trial.task.workload.traits_in(self.trial.case), self.standing());
         let promises = |guest: &GuestTraits| (guest.size.memory.0, guest.touches.0);
@@ -103,7 +103,7 @@ impl Ascending<'_> {
         self.targets.iter().map(|target| target.size.memory.0).sum()
     }
 
-    /// Waits until the next guest fits above the reserve, as long as merging may still make room for it: why it does not,
+    /// Waits until the next guest fits above the reserve, as long as merging or ballooning may still make room for it: why it does not,
     /// if it does not.
     fn wait_for_room(&self, gathered: &Gathered) -> Result<Option<Why>, Stop> {
         let read = || self.host.now().map_err(|reason| Stop { phase: Phase::Provision, reason });
@@ -119,17 +119,17 @@ impl Ascending<'_> {
             gathered.standing.wait_for(need);
             let waited = began.elapsed();
             let settled = settled && waited >= STALE;
-            // Less than the reserve is no reason yet: merging may win it back.
+            // Less than the reserve is no reason yet: it may be won back.
             let harm = self.guard.check(&base, &now).filter(|(kind, _)| *kind != StopKind::Memory);
             if settled || harm.is_some() || waited >= self.spec.settle.duration().max(STALE) {
                 gathered.standing.wait_for(0);
-                let merging = match (self.governed.merges(), settled) {
-                    (false, _) => String::new(),
-                    (true, true) => "; merging had settled".to_owned(),
-                    (true, false) => format!("; merging had not settled within {:.0} s", waited.as_secs_f64()),
+                let waited_for = match (self.governed.makes_room(), settled) {
+                    (None, _) => String::new(),
+                    (Some(what), true) => format!("; {what} had settled"),
+                    (Some(what), false) => format!("; {what} had not settled within {:.0} s", waited.as_secs_f64()),
                 };
                 let detail = format!(
-                    "the next guest takes {} at once, and of {} that were available {} are kept{merging}",
+                    "the next guest takes {} at once, and of {} that were available {} are kept{waited_for}",
                     gib(need),
                     gib(now.available_bytes),
                     gib(self.guard.reserve_bytes)

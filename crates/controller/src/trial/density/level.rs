@@ -70,7 +70,7 @@ struct Seen {
 }
 
 impl Ascending<'_> {
-    /// Waits until merging has settled, offers load to all guests that stand, and notes what was seen. Whether more can be
+    /// Waits until memory has settled, offers load to all guests that stand, and notes what was seen. Whether more can be
     /// measured in these guests.
     ///
     /// # Errors
@@ -118,9 +118,9 @@ impl Ascending<'_> {
         Ok(more)
     }
 
-    /// Waits until merging has settled, at most as long as the case allows: seconds since the last guest was ready.
+    /// Waits until merging and ballooning have settled, at most as long as the case allows: seconds since the last guest was ready.
     fn settle(&self) -> Result<Option<f64>, Stop> {
-        if !self.governed.merges() {
+        if self.governed.makes_room().is_none() {
             return Ok(None);
         }
         let began = Instant::now();
@@ -230,6 +230,7 @@ impl Ascending<'_> {
             add(metric::SCANNER_CPU, first.zip(last).map(|(first, last)| (last - first).max(0.0) / window_s));
             add(metric::SCANNER_CPU_S, last.map(|last| (last - self.watch.scanner_cpu_at_start_s()).max(0.0)));
         }
+        add(metric::BALLOONED, self.governed.balloons().map(|done| done.taken_bytes as f64));
         if !seen.costs.is_empty() {
             let mean =
                 |of: fn(&Cost) -> u64| Some(seen.costs.iter().map(of).sum::<u64>() as f64 / seen.costs.len() as f64);

@@ -214,7 +214,7 @@ struct Tune<'a> {
 impl Tune<'_> {
     fn run(self, merging: Merging, ledger: &Arc<FileLedger>, cancel: &Cancel) -> Result<Exit, Failure> {
         let ledger: Arc<dyn Ledger> = Arc::<FileLedger>::clone(ledger);
-        let wanted = HostMemory { merging: Some(merging), huge_pages: None };
+        let wanted = HostMemory { merging: Some(merging), ..HostMemory::default() };
         let watched = self.watched.clone();
         let guests = Arc::new(move || watched.guests());
         let governor = Governor::start(self.kernel.clone(), &wanted, false, guests, &ledger)

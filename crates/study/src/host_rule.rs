@@ -1,8 +1,8 @@
-//! The rules of merging by their names in a study.
+//! Who governs the host's memory, by their names in a study: the rules of merging, and those that size balloons.
 
 use crate::language::shape::Words;
 
-/// A rule by its name in a study.
+/// A rule of merging.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rule {
     Off,
@@ -22,6 +22,17 @@ impl Words for Rule {
         ("advisor", Self::Advisor),
         ("tare", Self::Tare),
     ];
+}
+
+/// Who sizes balloons.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BalloonRule {
+    Off,
+    Mom,
+}
+
+impl Words for BalloonRule {
+    const WORDS: &'static [(&'static str, Self)] = &[("off", Self::Off), ("mom", Self::Mom)];
 }
 
 impl Rule {
