@@ -315,6 +315,7 @@ fn in_lab(
         mtu: spec.mtu,
         offloads: spec.offloads,
         link_rate: spec.link_rate,
+        wire: None,
         congestion_control: spec.congestion_control.clone(),
         guest_cpus: separate.map_or_else(Vec::new, |cpus| cpus.guests.clone()),
         client_cpus: separate.map_or_else(Vec::new, |cpus| cpus.client.clone()),

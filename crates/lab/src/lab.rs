@@ -9,17 +9,16 @@ use rtnetlink::{LinkBridge, LinkUnspec, LinkVeth};
 use tare_model::guest::ParityRow;
 use tare_model::units::BitRate;
 
-use crate::addresses::{CLIENT_HOST, GUEST_LINK, Hosts, PREFIX, SUT_HOST, address, hardware_address};
+use crate::addresses::{BRIDGE, GUEST_LINK, Hosts, Network, hardware_address};
 use crate::error::{LabError, Result};
 use crate::name::{check_guest, check_run_id, run_group};
 use crate::netlink::{Links, Netlink};
 use crate::netns::{NetNs, scratch};
 use crate::offload::Offloads;
 use crate::port::Port;
+use crate::wire::{WIRE_PORT, Wire};
 use crate::{steer, sysctl};
 
-/// The bridge in `sut`.
-pub(crate) const BRIDGE: &str = "tare0";
 /// The bridge's end of the client's link.
 const CLIENT_PORT: &str = "client0";
 
@@ -34,6 +33,8 @@ pub struct LabConfig {
     pub offloads: bool,
     /// Rate to which the client's link is bounded, each way; `None`: not at all.
     pub link_rate: Option<BitRate>,
+    /// The wire that the bridge is on; `None`: it has no way out of the host.
+    pub wire: Option<Wire>,
     /// TCP congestion control of the lab's namespaces; `None` leaves the host's own.
     pub congestion_control: Option<String>,
     /// CPUs that receive what the client sends, as the interrupts of a network card would (RPS); empty leaves it on the
@@ -51,6 +52,7 @@ impl LabConfig {
             mtu: 1500,
             offloads: true,
             link_rate: None,
+            wire: None,
             congestion_control: None,
             guest_cpus: Vec::new(),
             client_cpus: Vec::new(),
@@ -59,13 +61,14 @@ impl LabConfig {
 }
 
 /// Two network namespaces, `client` and `sut`, with a bridge in `sut` and the client on it.
-/// Addresses are from 198.18.0.0/15, there is no route out, and IPv6 is off.
+/// Addresses are from 198.18.0.0/15 and there is no way out, unless the bridge is put on a wire; IPv6 is off.
 ///
 /// Nothing of it is in the host's own namespace, and all of it goes when this value and the guests'
 /// processes are gone, however they went.
 #[derive(Debug)]
 pub struct Lab {
     config: LabConfig,
+    pub(crate) network: Network,
     client: NetNs,
     sut: NetNs,
     pub(crate) hosts: Arc<Mutex<Hosts>>,
@@ -75,23 +78,31 @@ impl Lab {
     /// Makes the namespaces, the bridge and the client's link, and waits until frames pass.
     ///
     /// # Errors
-    /// When the kernel does not allow namespaces or a setting, or does not have the congestion control.
+    /// When the kernel does not allow namespaces or a setting, or does not have the congestion control; when the wire cannot be had, or
+    /// somebody on it has an address of the lab's.
     pub fn create(config: LabConfig) -> Result<Self> {
         check_run_id(&config.run_id)?;
         let alias = run_group(&config.run_id);
+        let network = config.wire.as_ref().map_or_else(Network::own, |wire| Network::on_wire(&wire.addresses));
         let (sut, client) = scratch("tare-lab", || {
             let netlink = Netlink::new()?;
+            let host = netlink.open()?;
+            let card = config.wire.as_ref().map(|wire| netlink.wait(wire.usable(&host, config.mtu))).transpose()?;
             let sut = NetNs::unshare_here()?;
             sysctl::prepare_namespace(config.congestion_control.as_deref())?;
-            let links = netlink.open()?;
+            let mut links = netlink.open()?;
             netlink.wait(async {
                 links.up("lo").await?;
-                links.add("make the lab's bridge", "bridge", bridge(config.mtu, &alias)).await
+                links.add("make the lab's bridge", "bridge", bridge(&config, &network, &alias)).await
             })?;
             Offloads::open()?.set(BRIDGE, config.offloads)?;
-            let client = join(&netlink, &sut, None, &config, (CLIENT_PORT, CLIENT_HOST))?;
+            if let Some((wire, card)) = config.wire.as_ref().zip(card.as_ref()) {
+                wire.join(&netlink, (&host, card), (&mut links, &sut), (config.mtu, &config.run_id, &network))?;
+            }
+            let client = join(&netlink, &sut, None, (&config, &network), (CLIENT_PORT, network.client))?;
             // Where it is refused the lab is made all the same: `steering` reads back what is in force.
-            for (netns, link, cpus) in ends(&sut, &client, &config) {
+            let wire = config.wire.iter().map(|_| (&sut, WIRE_PORT, config.guest_cpus.as_slice()));
+            for (netns, link, cpus) in ends(&sut, &client, &config).into_iter().chain(wire) {
                 if let Some(rate) = config.link_rate {
                     netns.run(|| bounded(link, rate))??;
                 }
@@ -101,8 +112,8 @@ impl Lab {
             }
             Ok((sut, client))
         })??;
-        let hosts = Arc::new(Mutex::new(Hosts::default()));
-        Ok(Self { config, client, sut, hosts })
+        let hosts = Arc::new(Mutex::new(Hosts::of(&network)));
+        Ok(Self { config, network, client, sut, hosts })
     }
 
     /// The namespace of the load drivers.
@@ -112,7 +123,7 @@ impl Lab {
 
     /// The client's address on the lab's network.
     pub fn client_address(&self) -> IpAddr {
-        address(CLIENT_HOST)
+        self.network.address(self.network.client)
     }
 
     /// The namespace that holds the bridge.
@@ -126,11 +137,11 @@ impl Lab {
     /// # Errors
     /// When the kernel refuses.
     pub fn sut_address(&self) -> Result<IpAddr> {
-        let own = address(SUT_HOST);
+        let (own, prefix) = (self.network.address(self.network.sut), self.network.prefix);
         let given = self.sut.run(|| {
             let netlink = Netlink::new()?;
             let links = netlink.open()?;
-            netlink.wait(async { links.address(links.get(BRIDGE).await?.index, own, PREFIX).await })
+            netlink.wait(async { links.address(links.get(BRIDGE).await?.index, own, prefix).await })
         })?;
         match given {
             Err(e) if e.errno() != Some(libc::EEXIST) => Err(e),
@@ -157,13 +168,16 @@ impl Lab {
         let host = self.take_host(guest)?;
         let link = format!("p{host}");
         let made = self.sut.try_clone().and_then(|sut| {
-            let netns = scratch("tare-attach", || join(&Netlink::new()?, &sut, netns, &self.config, (&link, host)))??;
+            let netns = scratch("tare-attach", || {
+                join(&Netlink::new()?, &sut, netns, (&self.config, &self.network), (&link, host))
+            })??;
             Ok((netns, sut))
         });
         match made {
             Ok((netns, sut)) => {
                 let hosts = Arc::clone(&self.hosts);
-                Ok(Port { netns, address: address(host), prefix: PREFIX, sut, link, host, hosts })
+                let (address, prefix) = (self.network.address(host), self.network.prefix);
+                Ok(Port { netns, address, prefix, sut, link, host, hosts })
             }
             Err(e) => {
                 self.hosts.lock().unwrap_or_else(PoisonError::into_inner).give_back(host);
@@ -180,8 +194,8 @@ impl Lab {
     pub(crate) fn take_host(&self, guest: &str) -> Result<u32> {
         self.hosts.lock().unwrap_or_else(PoisonError::into_inner).take().ok_or_else(|| LabError::Unavailable {
             tried: format!("attach guest {guest}"),
-            why: "all addresses of 198.18.0.0/15 are in use".into(),
-            remedy: "Detach guests that are gone".into(),
+            why: "all addresses of the lab are in use".into(),
+            remedy: "On a wire, name a longer range in `wire` of `[lab]`; else detach guests that are gone".into(),
         })
     }
 
@@ -236,9 +250,9 @@ impl Lab {
     /// What the lab is, as name and value, all read back from the kernel now. What cannot be read says why.
     pub fn facts(&self) -> Vec<(String, String)> {
         let mut facts = Vec::new();
-        for (place, netns, links) in
-            [("client", &self.client, [GUEST_LINK].as_slice()), ("sut", &self.sut, &[BRIDGE, CLIENT_PORT])]
-        {
+        let of_sut: &[&str] =
+            if self.config.wire.is_some() { &[BRIDGE, CLIENT_PORT, WIRE_PORT] } else { &[BRIDGE, CLIENT_PORT] };
+        for (place, netns, links) in [("client", &self.client, [GUEST_LINK].as_slice()), ("sut", &self.sut, of_sut)] {
             match netns.run(|| facts_here(place, links)) {
                 Ok(Ok(here)) => facts.extend(here),
                 Ok(Err(e)) | Err(e) => facts.push((format!("lab {place}"), format!("could not be read: {e}"))),
@@ -301,11 +315,13 @@ fn shown(rate: Option<BitRate>) -> String {
 /// No spanning tree and no forward delay: a port forwards as soon as its other end is up. No multicast
 /// snooping: its queries would be traffic of their own. An address of its own, or the bridge would take
 /// that of a port and change it as guests come and go.
-fn bridge(mtu: u32, alias: &str) -> LinkMessage {
+fn bridge(config: &LabConfig, network: &Network, alias: &str) -> LinkMessage {
+    // On a wire no two may be the same.
+    let host = config.wire.as_ref().map_or(0, |_| network.client);
     LinkBridge::new(BRIDGE)
-        .mtu(mtu)
+        .mtu(config.mtu)
         .alias(alias)
-        .address(hardware_address(b'b', 0))
+        .address(hardware_address(b'b', host))
         .forward_delay(0)
         .mcast_snooping(false)
         .build()
@@ -317,7 +333,7 @@ fn join(
     netlink: &Netlink,
     sut: &NetNs,
     there: Option<NetNs>,
-    config: &LabConfig,
+    (config, network): (&LabConfig, &Network),
     (port, host): (&str, u32),
 ) -> Result<NetNs> {
     let netns = match there {
@@ -332,8 +348,9 @@ fn join(
         inside.up("lo").await?;
         let bridge = outside.get(BRIDGE).await?;
         let pair = veth(config, port, bridge.index, &netns, host);
-        outside.add(&format!("make link {port} for {}", address(host)), "veth", pair).await?;
-        finish(&mut inside, host).await?;
+        let address = network.address(host);
+        outside.add(&format!("make link {port} for {address}"), "veth", pair).await?;
+        finish(&mut inside, address, network.prefix).await?;
         inside_offloads.set(GUEST_LINK, config.offloads)?;
         outside_offloads.set(port, config.offloads)?;
         inside.wait_until(GUEST_LINK, "operating", |link| link.carrier && link.operating).await?;
@@ -349,9 +366,9 @@ fn ends<'a>(sut: &'a NetNs, client: &'a NetNs, config: &'a LabConfig) -> [(&'a N
     [(sut, CLIENT_PORT, &config.guest_cpus), (client, GUEST_LINK, &config.client_cpus)]
 }
 
-async fn finish(inside: &mut Links, host: u32) -> Result<()> {
+async fn finish(inside: &mut Links, address: IpAddr, prefix: u8) -> Result<()> {
     let link = inside.get(GUEST_LINK).await?;
-    inside.address(link.index, address(host), PREFIX).await?;
+    inside.address(link.index, address, prefix).await?;
     inside.up(GUEST_LINK).await
 }
 

@@ -15,6 +15,7 @@
 //! threads stay where they are.
 
 mod addresses;
+mod arp;
 mod cgroup;
 mod clean;
 mod cpu;
@@ -48,6 +49,7 @@ mod tap;
 mod tree;
 mod trust;
 mod user_namespace;
+mod wire;
 
 pub use cgroup::{
     Cgroup, CgroupMode, CgroupPlan, GroupCpu, GroupMemory, Hierarchies, Limits, PROCESSES, PromptJoins, detect,
@@ -76,6 +78,7 @@ pub use state::{FoundRun, RunInfo, StateDir, state_path};
 pub use tap::{Place, Tap};
 pub use trust::{open_trusted, private_cache, write_private};
 pub use user_namespace::enter_user_namespace;
+pub use wire::Wire;
 
 /// Name of the environment variable that every process of a run carries; its value is the run id.
 pub const RUN_VARIABLE: &str = "TARE_RUN";

@@ -14,6 +14,7 @@ use futures_util::StreamExt;
 use futures_util::stream::{BoxStream, Stream};
 use rtnetlink::packet_core::{NLM_F_ACK, NLM_F_CREATE, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload};
 use rtnetlink::packet_route::RouteNetlinkMessage;
+use rtnetlink::packet_route::address::AddressAttribute;
 use rtnetlink::packet_route::link::LinkMessage;
 use rtnetlink::{LinkUnspec, MulticastGroup};
 use tare_model::units::BitRate;
@@ -130,6 +131,22 @@ impl Links {
     pub(crate) async fn address(&self, index: u32, address: IpAddr, prefix: u8) -> Result<()> {
         let tried = format!("give address {address}/{prefix} to link number {index}");
         answered(&tried, self.handle.address().add(index, address, prefix).execute()).await
+    }
+
+    /// The addresses of a link.
+    pub(crate) async fn addresses(&self, index: u32) -> Result<Vec<IpAddr>> {
+        let tried = format!("list the addresses of link number {index}");
+        let answers = self.handle.address().get().set_link_index_filter(index).execute();
+        let all: Vec<_> = in_time(&tried, answers.collect()).await?;
+        let mut found = Vec::new();
+        for answer in all {
+            let message = answer.map_err(|error| refused(&tried, error))?;
+            found.extend(message.attributes.iter().filter_map(|own| match own {
+                AddressAttribute::Local(address) | AddressAttribute::Address(address) => Some(*address),
+                _ => None,
+            }));
+        }
+        Ok(found)
     }
 
     /// The link of that name; `None` when there is none.

@@ -37,6 +37,19 @@ pub enum Resource {
     },
 }
 
+/// Of what is held: the field of a token that says whether it is on a machine that does not answer.
+const LOST: &str = "lost";
+/// The field that says in words what is held, where there is one.
+const WHAT: &str = "what";
+
+impl Resource {
+    /// Whether it is on another machine that did not answer when it was to be taken away. It stays on the list and is tried again, and
+    /// is no part of this host.
+    pub fn is_lost(&self) -> bool {
+        matches!(self, Self::Held { token, .. } if token.get(LOST).is_some_and(|lost| lost.as_bool() == Some(true)))
+    }
+}
+
 impl std::fmt::Display for Resource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -46,7 +59,11 @@ impl std::fmt::Display for Resource {
                 paths.iter().try_for_each(|path| write!(f, " {}", path.display()))
             }
             Self::Mount { path } => write!(f, "mount {}", path.display()),
-            Self::Held { platform, token } => write!(f, "{platform} {token}"),
+            // A token may be long, and hold what is for its platform alone.
+            Self::Held { platform, token } => match token.get(WHAT).and_then(serde_json::Value::as_str) {
+                Some(what) => write!(f, "{what} ({platform})"),
+                None => write!(f, "{platform} {token}"),
+            },
             Self::Settings { found } => {
                 f.write_str("settings of the host")?;
                 found.iter().try_for_each(|(path, was)| write!(f, " {}={was}", path.display()))

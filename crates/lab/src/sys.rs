@@ -3,7 +3,7 @@
 
 use std::ffi::CString;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use rustix::io::Errno;
@@ -96,6 +96,53 @@ pub(crate) fn restrict_mount(mount: impl AsFd, read_only: bool) -> io::Result<()
         )
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// A socket that sends and receives ARP messages over one link, by its number in the namespace that this thread is in.
+pub(crate) fn arp_socket(link: u32) -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
+    // SAFETY: the call takes plain numbers.
+    let socket = unsafe { libc::socket(libc::AF_PACKET, kind, i32::from(arp_protocol())) };
+    if socket < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just made this descriptor, and nobody else has it.
+    let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+    let at = link_address(link);
+    // SAFETY: the address is a whole `sockaddr_ll` that outlives the call, and its length is passed.
+    let bound = unsafe { libc::bind(socket.as_raw_fd(), std::ptr::from_ref(&at).cast(), LINK_ADDRESS_BYTES) };
+    if bound == 0 { Ok(socket) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Sends a message over a link to all on its network.
+pub(crate) fn send_arp(socket: impl AsFd, link: u32, message: &[u8]) -> io::Result<()> {
+    let to = link_address(link);
+    // SAFETY: message and address outlive the call, and their lengths are passed.
+    let sent = unsafe {
+        let (socket, to) = (socket.as_fd().as_raw_fd(), std::ptr::from_ref(&to).cast());
+        libc::sendto(socket, message.as_ptr().cast(), message.len(), 0, to, LINK_ADDRESS_BYTES)
+    };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+const LINK_ADDRESS_BYTES: libc::socklen_t = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+
+/// ARP as the kernel wants a protocol: in network order.
+const fn arp_protocol() -> u16 {
+    (libc::ETH_P_ARP as u16).to_be()
+}
+
+/// All who are on the network of a link.
+fn link_address(link: u32) -> libc::sockaddr_ll {
+    libc::sockaddr_ll {
+        sll_family: libc::AF_PACKET as libc::c_ushort,
+        sll_protocol: arp_protocol(),
+        sll_ifindex: link.cast_signed(),
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 6,
+        sll_addr: [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0],
+    }
 }
 
 /// Has temporary files made in this directory. To be called while the process has one thread.

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rtnetlink::LinkUnspec;
 
-use crate::addresses::{Hosts, PREFIX, address, hardware_address};
+use crate::addresses::{BRIDGE, Hosts, hardware_address};
 use crate::error::{LabError, Result};
-use crate::lab::{BRIDGE, Lab};
+use crate::lab::Lab;
 use crate::name::{check_guest, run_group};
 use crate::netlink::{Links, Netlink};
 use crate::netns::{NetNs, scratch};
@@ -55,7 +55,8 @@ impl Lab {
         let host = self.take_host(guest)?;
         let mac: Vec<String> = hardware_address(b'g', host).iter().map(|byte| format!("{byte:02x}")).collect();
         let hosts = Arc::clone(&self.hosts);
-        Ok(Place { address: address(host), prefix: PREFIX, mac: mac.join(":"), link: format!("p{host}"), host, hosts })
+        let (address, prefix) = (self.network.address(host), self.network.prefix);
+        Ok(Place { address, prefix, mac: mac.join(":"), link: format!("p{host}"), host, hosts })
     }
 
     /// Makes a tap in the namespace `sut`, as a port of the bridge, that stays until it is detached or the

@@ -4,6 +4,7 @@
 //! number is refused, because a number without a unit is how studies go wrong by a factor of 1024.
 
 use std::fmt;
+use std::net::Ipv4Addr;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -190,6 +191,57 @@ impl fmt::Display for BitRate {
     }
 }
 
+/// Addresses of a network that one may use, all of them: `192.0.2.100-192.0.2.150/24`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AddressRange {
+    /// The first.
+    pub first: Ipv4Addr,
+    /// The last; not before the first, and in the same network.
+    pub last: Ipv4Addr,
+    /// Length of the network's prefix, 8 to 30.
+    pub prefix: u8,
+}
+
+written_as_string!(
+    AddressRange,
+    "AddressRange",
+    "a range of addresses with the length of the network's prefix, such as \"192.0.2.100-192.0.2.150/24\"",
+    r"^\s*[0-9.]+\s*-\s*[0-9.]+/[0-9]+\s*$",
+    "a range of addresses: write the first, the last and the length of the network's prefix, such as \"192.0.2.100-192.0.2.150/24\", \
+     without the network's own address and its broadcast"
+);
+
+impl AddressRange {
+    fn read(text: &str) -> Option<Self> {
+        let (addresses, prefix) = text.split_once('/')?;
+        let (first, last) = addresses.split_once('-')?;
+        let (first, last): (Ipv4Addr, Ipv4Addr) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        let range = Self { first, last, prefix: prefix.trim().parse().ok()? };
+        let inside = (8..=30).contains(&range.prefix) && {
+            let network = range.network();
+            (network + 1..=network | (u32::MAX >> range.prefix)).contains(&first.to_bits())
+                && (first.to_bits()..network | (u32::MAX >> range.prefix)).contains(&last.to_bits())
+        };
+        inside.then_some(range)
+    }
+
+    /// The network's own address, as a number.
+    pub const fn network(&self) -> u32 {
+        self.first.to_bits() & !(u32::MAX >> self.prefix)
+    }
+
+    /// How many addresses it has.
+    pub const fn count(&self) -> u32 {
+        self.last.to_bits() - self.first.to_bits() + 1
+    }
+}
+
+impl fmt::Display for AddressRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}/{}", self.first, self.last, self.prefix)
+    }
+}
+
 /// Operations in a second.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct Rate(pub f64);
@@ -244,6 +296,18 @@ mod tests {
         assert!("-1s".parse::<Span>().is_err());
         assert!("1000".parse::<Rate>().is_err());
         assert!("0/s".parse::<Rate>().is_err());
+        for wrong in [
+            "192.0.2.1",
+            "192.0.2.9-192.0.2.1/24",
+            "192.0.2.0-192.0.2.9/24",
+            "192.0.2.1-192.0.2.255/24",
+            "192.0.2.1-192.0.3.1/24",
+            "10.0.0.1-10.0.0.2/31",
+        ] {
+            assert!(wrong.parse::<AddressRange>().is_err(), "{wrong}");
+        }
+        let range: AddressRange = " 192.0.2.100 - 192.0.2.150/24 ".parse().unwrap();
+        assert_eq!((range.to_string().as_str(), range.count()), ("192.0.2.100-192.0.2.150/24", 51));
         assert!("1Gbps".parse::<BitRate>().is_err());
         assert!("1GB/s".parse::<BitRate>().is_err());
     }

@@ -1,0 +1,161 @@
+//! The wire that a lab's bridge is put on: a network card of the host, which stays where it is.
+
+use std::env;
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
+
+use rtnetlink::packet_route::link::MacVlanMode;
+use rtnetlink::{LinkMacVlan, LinkUnspec};
+use tare_model::units::AddressRange;
+
+use crate::addresses::{BRIDGE, Network, hardware_address};
+use crate::arp;
+use crate::error::{LabError, Result};
+use crate::links::Link;
+use crate::name::run_group;
+use crate::netlink::{Links, Netlink};
+use crate::netns::NetNs;
+use crate::rootless::is_rootless;
+
+/// The bridge's port on the wire, in `sut`.
+pub(crate) const WIRE_PORT: &str = "wire0";
+/// The kernel's module of it.
+const MODULE: &str = "macvlan";
+/// How long the macvlan of a lab that has ended may still be there.
+const GONE_WITHIN: Duration = Duration::from_secs(5);
+/// How often it is looked whether it has gone.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// A network card of the host, and the addresses for the lab on its network.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wire {
+    /// The card, as the host names it.
+    pub interface: String,
+    /// Addresses that nobody else uses.
+    pub addresses: AddressRange,
+    /// Whether the card may be one that carries the host's own traffic.
+    pub cuts_off_host: bool,
+}
+
+impl Wire {
+    /// Looks at the card. `links` are those of the host's namespace, in which this thread is.
+    ///
+    /// # Errors
+    /// When there is none of that name, it could not carry the lab's frames, or the host would be cut off.
+    pub(crate) async fn usable(&self, links: &Links, mtu: u32) -> Result<Link> {
+        let interface = &self.interface;
+        let refused = |why: String, remedy: &str| LabError::Refused {
+            tried: format!("put the lab on the wire of {interface}"),
+            why,
+            remedy: remedy.to_owned(),
+        };
+        if is_rootless() {
+            return Err(refused("a network card of the host takes root".into(), "Start tare as root"));
+        }
+        let Some(card) = links.find(interface).await? else {
+            let why = "this host has no such network card".to_owned();
+            return Err(refused(why, "`ip link` lists them; correct `wire` of `[lab]`"));
+        };
+        if !card.carrier || !card.operating {
+            let why = format!("it does not work: {}", card.describe());
+            return Err(refused(why, &format!("Plug it in, and set it up: `ip link set {interface} up`")));
+        }
+        if card.mtu < mtu {
+            let why = format!("its MTU is {} B, and the lab's is {mtu} B", card.mtu);
+            return Err(refused(
+                why,
+                &format!("Write `mtu = {}` in `[lab]`, or raise it: `ip link set {interface} mtu {mtu}`", card.mtu),
+            ));
+        }
+        if let Some(what) = self.carries(links, &card).await?.filter(|_| !self.cuts_off_host) {
+            let why = format!("it carries {what}, and while a lab is on it the host is not reached over it");
+            return Err(refused(why, "Use another card; or, from a console, write `cuts-off-host = true` in `wire`"));
+        }
+        Ok(card)
+    }
+
+    /// What of the host's own the card carries.
+    async fn carries(&self, links: &Links, card: &Link) -> Result<Option<&'static str>> {
+        if has_default_route(&fs::read_to_string("/proc/thread-self/net/route").unwrap_or_default(), &self.interface) {
+            return Ok(Some("the host's default route"));
+        }
+        let Some(server) = env::var("SSH_CONNECTION").ok().as_deref().and_then(login_server) else { return Ok(None) };
+        let own = links.addresses(card.index).await?;
+        Ok(own.contains(&server).then_some("the remote login that tare was started over"))
+    }
+
+    /// Makes the bridge in `sut` a part of the wire, and sees that nobody there has an address of the lab's. `host` are the links of
+    /// the host's namespace, where the card is, and `inside` those of `sut`, in which this thread is.
+    ///
+    /// # Errors
+    /// When the kernel refuses, as where something else has the card, or an address is in use.
+    pub(crate) fn join(
+        &self,
+        netlink: &Netlink,
+        (host, card): (&Links, &Link),
+        (inside, sut): (&mut Links, &NetNs),
+        (mtu, run_id, network): (u32, &str, &Network),
+    ) -> Result<()> {
+        let interface = &self.interface;
+        let bridge = netlink.wait(async {
+            let port = || {
+                LinkMacVlan::new(WIRE_PORT, card.index, MacVlanMode::Passthrough)
+                    .setns_by_fd(sut.fd().as_raw_fd())
+                    .build()
+            };
+            let tried = format!("put a macvlan over {interface}; a card that is in a bridge or a bond, or has a macvlan already, takes none");
+            let began = Instant::now();
+            // That of a lab that has just ended goes a moment after its namespace.
+            while let Err(error) = host.add(&tried, MODULE, port()).await {
+                if began.elapsed() > GONE_WITHIN || !matches!(error.errno(), Some(libc::EINVAL | libc::EBUSY)) {
+                    return Err(error);
+                }
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+            let bridge = inside.get(BRIDGE).await?;
+            let port = LinkUnspec::new_with_name(WIRE_PORT)
+                .mtu(mtu)
+                .alias(run_group(run_id))
+                .controller(bridge.index)
+                .up()
+                .build();
+            inside.change(&format!("make {WIRE_PORT} a port of the lab's bridge"), port).await?;
+            inside.wait_until(WIRE_PORT, "forwarding", |link| link.carrier && link.forwarding == Some(true)).await?;
+            Ok::<_, LabError>(bridge)
+        })?;
+        let all: Vec<Ipv4Addr> = network.all().collect();
+        let tried = format!("ask on the wire of {interface} who has an address of {}", self.addresses);
+        let found = arp::in_use(bridge.index, &hardware_address(b'b', network.client), &all)
+            .map_err(|error| LabError::system(tried, error))?;
+        match found.iter().next() {
+            None => Ok(()),
+            Some((address, who)) => Err(LabError::Refused {
+                tried: format!("use the addresses {} on the wire of {interface}", self.addresses),
+                why: format!("{address} is in use there by {who}{}", and_others(found.len() - 1)),
+                remedy: "Name a range in `wire` of `[lab]` that nobody uses".into(),
+            }),
+        }
+    }
+}
+
+fn and_others(count: usize) -> String {
+    if count == 0 { String::new() } else { format!(", and so are {count} others") }
+}
+
+/// Whether a card has a default route, by the kernel's table (`/proc/net/route`): destination and mask are 0.
+fn has_default_route(table: &str, interface: &str) -> bool {
+    table.lines().skip(1).any(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        fields.first() == Some(&interface) && fields.get(1) == Some(&"00000000") && fields.get(7) == Some(&"00000000")
+    })
+}
+
+/// The server's address of `SSH_CONNECTION`: client, its port, server, its port.
+fn login_server(connection: &str) -> Option<IpAddr> {
+    connection.split_whitespace().nth(2)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests;
