@@ -29,8 +29,8 @@ pub struct Bench<'a> {
     pub redact: bool,
     /// The machines beside this host that were described.
     pub machines: Machines,
-    /// The machine that offers load, where that is not this host.
-    pub client: Option<&'a dyn Platform>,
+    /// What leads to the hosts that offer load, by their ids, in the order of the drivers; `None`: this host.
+    pub drivers: Vec<(&'a str, Option<&'a dyn Platform>)>,
     /// Whether some arms are on the lab's network and others are not.
     pub mixed: bool,
     /// The memory of the host that carries the guests.

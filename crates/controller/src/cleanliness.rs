@@ -13,7 +13,9 @@ pub fn left_behind(run_id: &str, book: &Book) -> Option<String> {
 /// The same of one try of a trial that goes on: what was there `around` it stays.
 pub fn left_of_try(run_id: &str, book: &Book, around: &[Resource]) -> Option<String> {
     let held = book.held();
-    let mut left: Vec<String> = held.iter().filter(|own| !around.contains(own)).map(ToString::to_string).collect();
+    // What is on a machine that is lost is not on this host; the end of the run tries it again, and says so.
+    let ours = held.iter().filter(|own| !own.is_lost() && !around.contains(own));
+    let mut left: Vec<String> = ours.map(ToString::to_string).collect();
     match tare_lab::left_by_guests(run_id) {
         Ok(found) => left.extend(found),
         Err(error) => left.push(format!("what guests left is unknown: {error}")),

@@ -4,7 +4,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tare_model::fact;
 use tare_model::guest::{DataPlace, GuestData, GuestSize, GuestSpec};
+use tare_model::study::LOCAL;
 use tare_model::units::ByteSize;
 use tare_platform::{ClientPlace, Guest, Reach, Site};
 use tare_wire::Link;
@@ -17,29 +19,41 @@ use crate::clock::ClientClock;
 /// in the past would cost a part of the first phase.
 const LEAD_ELSEWHERE: Duration = Duration::from_millis(500);
 
-/// The machine that offers load, as it is called in the disclosure.
-const CLIENT: &str = "client";
-
 /// An agent that drives load, on the CPUs that the plan keeps for it. A fresh one for every trial: what
 /// one driver left behind in its process cannot move the next one's figures.
 pub struct Client {
     agent: Box<dyn Guest>,
-    /// Where it runs on another machine.
+    /// The clock of the host that it runs on, where that is another.
     clock: Option<ClientClock>,
-    /// Its address as guests see it, where it is on the lab's network.
+    /// Its address as guests see it; `None` where that is not known.
     address: Option<IpAddr>,
 }
 
 impl Client {
-    /// Starts it where guests of this reach can be reached: in the lab's client namespace, on this host's own network, or
-    /// on the machine that the study names. It is under no limit, as the driver must never be what is measured.
-    pub fn start(bench: &Bench<'_>, site: &Site<'_>, name: String, reach: Reach) -> Result<Self, String> {
-        match (bench.client, reach) {
+    /// Starts the agent of a driver, counted over all guests of the trial, on the host that the study gives it, where guests of this
+    /// reach can be reached: in the lab's client namespace, on this host's own network, or on a machine beside it. It is under
+    /// no limit, as the driver must never be what is measured.
+    pub fn start(
+        bench: &Bench<'_>,
+        site: &Site<'_>,
+        (driver, name): (usize, String),
+        reach: Reach,
+    ) -> Result<Self, String> {
+        let (host, machine) = bench.drivers.get(driver % bench.drivers.len().max(1)).copied().unwrap_or((LOCAL, None));
+        match (machine, reach) {
             (None, Reach::Lab) => Self::start_in(bench, site, name, ClientPlace::Lab),
             (None, Reach::Outside) => Self::start_in(bench, site, name, ClientPlace::Host),
-            (Some(machine), Reach::Outside) => Self::start_in(bench, site, name, ClientPlace::Machine(machine)),
-            (Some(_), Reach::Lab) => {
-                Err("the study's client is another machine, which cannot reach guests on the lab's network".into())
+            (Some(_), Reach::Lab) if bench.plan.study.lab.wire.is_none() => {
+                Err(format!("host `{host}` is another machine, which cannot reach guests on the lab's network"))
+            }
+            (Some(machine), Reach::Outside | Reach::Lab) => {
+                let started = Self::start_in(bench, site, name, ClientPlace::Machine(machine));
+                let mut client = started.map_err(|why| format!("on host `{host}`: {why}"))?;
+                client.clock = Some(ClientClock::ask(host, client.link())?);
+                let described =
+                    bench.machines.describe(bench.book, bench.redact, &format!("host {host}"), client.link());
+                described.map_err(|error| error.to_string())?;
+                Ok(client)
             }
         }
     }
@@ -73,16 +87,12 @@ impl Client {
     fn start_in(bench: &Bench<'_>, site: &Site<'_>, name: String, place: ClientPlace<'_>) -> Result<Self, String> {
         let spec = Self::spec(bench, name);
         let agent = tare_platform::client(site, &spec, place).map_err(|error| error.to_string())?;
-        let clock = match place {
-            ClientPlace::Machine(_) => {
-                let described = bench.machines.describe(bench.book, bench.redact, CLIENT, agent.link());
-                described.map_err(|error| error.to_string())?;
-                Some(ClientClock::ask(agent.link())?)
-            }
-            ClientPlace::Lab | ClientPlace::Host => None,
+        let address = match place {
+            ClientPlace::Lab => Some(site.lab.client_address()),
+            ClientPlace::Machine(_) => Some(agent.address()),
+            ClientPlace::Host => None,
         };
-        let address = matches!(place, ClientPlace::Lab).then(|| site.lab.client_address());
-        Ok(Self { agent, clock, address })
+        Ok(Self { agent, clock: None, address })
     }
 
     /// The channel to it.
@@ -90,7 +100,7 @@ impl Client {
         self.agent.link()
     }
 
-    /// Its address as guests see it; `None` where guests are not on the lab's network.
+    /// Its address as guests see it; `None` where that is not known.
     pub fn address(&self) -> Option<IpAddr> {
         self.address
     }
@@ -103,9 +113,10 @@ impl Client {
         }
     }
 
-    /// What is known of a clock that is not the controller's, for disclosure.
-    pub fn clock_fact(&self) -> Option<String> {
-        self.clock.as_ref().map(ClientClock::describe)
+    /// What is known of a clock that is not the controller's: name and value of a fact.
+    pub fn clock_fact(&self) -> Option<(String, String)> {
+        let clock = self.clock.as_ref()?;
+        Some((fact::clock_of(clock.host()?), clock.describe()))
     }
 
     /// Where it finds the data that it was given.
@@ -119,7 +130,7 @@ impl Client {
     }
 }
 
-/// The additional lead time of a driver on another machine; zero for a driver on this host.
+/// The additional lead time where a driver is on another machine; zero where all are on this host.
 pub fn further_lead(bench: &Bench<'_>) -> Duration {
-    if bench.client.is_some() { LEAD_ELSEWHERE } else { Duration::ZERO }
+    if bench.plan.study.roles.drives_locally() { Duration::ZERO } else { LEAD_ELSEWHERE }
 }

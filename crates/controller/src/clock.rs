@@ -11,6 +11,8 @@ use crate::time_limits::TIMEOUT;
 /// is translated back.
 #[derive(Debug)]
 pub struct ClientClock {
+    /// Id of the host.
+    host: String,
     link: Arc<Link>,
     before: Offset,
     after: OnceLock<Option<Offset>>,
@@ -18,8 +20,13 @@ pub struct ClientClock {
 
 impl ClientClock {
     /// Asks the driver's agent, before the load.
-    pub fn ask(link: &Arc<Link>) -> Result<Self, String> {
-        Ok(Self { link: Arc::clone(link), before: Offset::ask(link, TIMEOUT)?, after: OnceLock::new() })
+    pub fn ask(host: &str, link: &Arc<Link>) -> Result<Self, String> {
+        Ok(Self {
+            host: host.to_owned(),
+            link: Arc::clone(link),
+            before: Offset::ask(link, TIMEOUT)?,
+            after: OnceLock::new(),
+        })
     }
 
     /// What is known of it, for disclosure.
@@ -29,6 +36,10 @@ impl ClientClock {
 }
 
 impl Clock for ClientClock {
+    fn host(&self) -> Option<&str> {
+        Some(&self.host)
+    }
+
     fn theirs(&self, ours_ns: u64) -> u64 {
         Relation::new(self.before, None).to_theirs(ours_ns)
     }

@@ -23,9 +23,11 @@ pub enum ControllerError {
         /// What is wrong.
         source: FieldError,
     },
-    /// The machine that is to offer load cannot be used.
-    #[error("`hosts.clients`: {reason}\nremedy: {remedy}")]
-    NoClient {
+    /// A machine beside this host cannot be used.
+    #[error("host `{host}`: {reason}\nremedy: {remedy}")]
+    NoHost {
+        /// Its id.
+        host: String,
         /// Why.
         reason: String,
         /// What would help.

@@ -23,6 +23,7 @@ mod host_memory;
 mod idle;
 mod ledger;
 mod machines;
+mod made;
 mod neighbours;
 mod observer;
 mod offered_load;

@@ -5,27 +5,25 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, OnceLock};
 
-use tare_lab::{Lab, LabConfig, Ledger, StateDir};
-use tare_model::Refusal;
+use tare_lab::{Lab, LabConfig, Ledger, Resource, StateDir};
 use tare_model::environment::Section;
 use tare_model::field::FieldError;
 use tare_model::plan::{Plan, PlannedTrial};
-use tare_model::study::ClientHost;
+use tare_model::study::Wire;
 use tare_model::trial::{Flag, Outcome, Phase, TrialRecord};
-use tare_platform::{Comparable, HostView, Platform, Reach, Site};
+use tare_platform::{Comparable, Site};
 use tare_record::{JournalEvent, RunFolder, RunWriter};
-use tare_workload::{Calibration, Data, Workload};
+use tare_workload::{Calibration, Data};
 
 use crate::bench::Bench;
 use crate::blocks::{BlockRule, Blocks};
 use crate::calibration;
 use crate::cancel::Cancel;
 use crate::cleanliness::left_behind;
-use crate::data_storage;
 use crate::error::ControllerError;
-use crate::host_memory;
 use crate::ledger::Book;
 use crate::machines::{self, Machines};
+use crate::made::Made;
 use crate::observer::Observer;
 use crate::offered_load;
 use crate::other_runs::{others, pid_of};
@@ -94,7 +92,7 @@ pub fn run(options: &RunOptions<'_>) -> Result<RunEnd, ControllerError> {
     if !options.agent.exists() {
         return Err(ControllerError::NoAgent { path: options.agent.clone() });
     }
-    let made = Made::new(options)?;
+    let made = Made::new(options.plan, options.registry, &options.agent)?;
     clean_up(options)?;
     let run_id = &options.run_id;
     // First: from the moment on at which there is something to take down, there is who does it.
@@ -127,6 +125,11 @@ pub fn run(options: &RunOptions<'_>) -> Result<RunEnd, ControllerError> {
     Ok(end)
 }
 
+/// Whether something is on another machine, and no part of this host.
+fn is_elsewhere(resource: &Resource) -> bool {
+    matches!(resource, Resource::Held { platform, .. } if tare_platform::registry::is_outside(platform))
+}
+
 /// Reaps dead runs, and says so. What cannot be reaped, or is alive, would be in the way of what is measured.
 fn clean_up(options: &RunOptions<'_>) -> Result<(), ControllerError> {
     for reaped in reap_dead(&options.agent)? {
@@ -134,7 +137,13 @@ fn clean_up(options: &RunOptions<'_>) -> Result<(), ControllerError> {
             let left = left_in_words(&reaped.report);
             // Another process that reaps the same run holds its lock; what it leaves is seen next time.
             if StateDir::list()?.iter().any(|found| found.run_id == reaped.run_id && !found.live) {
-                return Err(ControllerError::DeadRun { run: reaped.run_id, left });
+                // What is on other machines is not on this host, and is tried again by whoever comes next.
+                if !reaped.report.left.iter().all(|(resource, _)| is_elsewhere(resource)) {
+                    return Err(ControllerError::DeadRun { run: reaped.run_id, left });
+                }
+                options
+                    .observer
+                    .note(&format!("the dead run {} left something on another machine: {left}", reaped.run_id));
             }
             continue;
         }
@@ -146,101 +155,6 @@ fn clean_up(options: &RunOptions<'_>) -> Result<(), ControllerError> {
         return Err(ControllerError::AnotherRun { run: other.run_id.clone(), pid: pid_of(other) });
     }
     crate::governors::none_beside(&options.run_id, &options.registry.host().kernel(), &options.plan.study)
-}
-
-/// Platforms and workloads of the plan, made once.
-struct Made {
-    platforms: BTreeMap<String, Box<dyn Platform>>,
-    workloads: BTreeMap<String, Box<dyn Workload>>,
-    /// What leads to the machine that offers load, where that is not this host.
-    client: Option<Box<dyn Platform>>,
-}
-
-impl Made {
-    /// Makes all, and finds out before anything is started whether this host can run them.
-    fn new(options: &RunOptions<'_>) -> Result<Self, ControllerError> {
-        let study = &options.plan.study;
-        let host = HostView::here(&options.agent);
-        let mut platforms = BTreeMap::new();
-        for arm in &study.arms {
-            let platform = options
-                .registry
-                .platform(&arm.platform, &arm.options)
-                .map_err(|source| ControllerError::Registry { what: format!("arm `{}`", arm.id), source })?;
-            let refusal = match platform.check(&host) {
-                Err(refusal) => Some(refusal),
-                Ok(_) => host_memory::refusal(arm, &*platform, study, &*options.registry.host())
-                    .or_else(|| data_storage::refusal(options.registry, &*platform, &study.cases)),
-            };
-            if let Some(Refusal { reason, remedy }) = refusal {
-                return Err(ControllerError::Unavailable { arm: arm.id.clone(), reason, remedy });
-            }
-            platforms.insert(arm.id.clone(), platform);
-        }
-        let mut workloads = BTreeMap::new();
-        for case in &study.cases {
-            let workload = options
-                .registry
-                .workload(&case.workload, &case.parameters, &case.load.largest())
-                .map_err(|source| ControllerError::Registry { what: format!("case `{}`", case.id), source })?;
-            if let Some(Refusal { reason, remedy }) = workload.refusal() {
-                let (case, workload) = (case.id.clone(), case.workload.clone());
-                return Err(ControllerError::Unusable { case, workload, reason, remedy });
-            }
-            host_memory::one_fits(case, &*workload, &*options.registry.host())?;
-            workloads.insert(case.id.clone(), workload);
-        }
-        let client = Self::client(options, &host)?;
-        Ok(Self { platforms, workloads, client })
-    }
-
-    fn client(options: &RunOptions<'_>, host: &HostView) -> Result<Option<Box<dyn Platform>>, ControllerError> {
-        let ClientHost::Machine { platform, options: own } = &options.plan.study.client else { return Ok(None) };
-        let machine = options
-            .registry
-            .platform(platform, own)
-            .map_err(|source| ControllerError::Registry { what: "the client".into(), source })?;
-        match machine.check(host) {
-            Err(Refusal { reason, remedy }) => Err(ControllerError::NoClient { reason, remedy }),
-            Ok(_) => Ok(Some(machine)),
-        }
-    }
-
-    /// Whether some arm is on the lab's network.
-    fn in_lab(&self) -> bool {
-        self.platforms.values().any(|platform| platform.reach() == Reach::Lab)
-    }
-
-    /// Whether some arms are on the lab's network and others are not.
-    fn mixed(&self) -> bool {
-        let outside = self.platforms.values().filter(|platform| platform.reach() == Reach::Outside).count();
-        outside > 0 && outside < self.platforms.len()
-    }
-
-    /// What a reader must know about the platforms, for disclosure.
-    fn disclosed(&self) -> Section {
-        let sentences = self.platforms.iter().flat_map(|(arm, platform)| {
-            platform.disclosures().into_iter().map(move |sentence| (arm.clone(), sentence))
-        });
-        let client = self.client.as_ref().map(|_| {
-            (
-                "client".to_owned(),
-                "Load comes from a machine of its own, over a network that was there before.".to_owned(),
-            )
-        });
-        Section { title: "Platforms".into(), facts: sentences.chain(client).collect() }
-    }
-
-    /// Versions of what the platforms run, for disclosure.
-    fn software(&self, version: &str) -> Section {
-        let mut facts = vec![("tare".to_owned(), version.to_owned())];
-        for (arm, platform) in &self.platforms {
-            for (name, version) in platform.versions() {
-                facts.push((format!("{name} (arm {arm})"), version));
-            }
-        }
-        Section { title: "Software".into(), facts }
-    }
 }
 
 /// A new run folder, or one to go on with.
@@ -299,6 +213,12 @@ fn known_study(folder: &RunFolder) -> Option<String> {
     })
 }
 
+/// The wire as the lab wants it. A plan that runs has its addresses.
+fn wire(asked: &Wire) -> Option<tare_lab::Wire> {
+    let Wire { interface, addresses, cuts_off_host } = asked.clone();
+    Some(tare_lab::Wire { interface, addresses: addresses?, cuts_off_host })
+}
+
 /// Makes the lab, opens the run folder and runs all trials. The folder comes second, so that it can tell
 /// what the kernel granted; the lab's namespaces need no list, as they end with this process.
 fn in_lab(
@@ -315,7 +235,7 @@ fn in_lab(
         mtu: spec.mtu,
         offloads: spec.offloads,
         link_rate: spec.link_rate,
-        wire: None,
+        wire: spec.wire.as_ref().and_then(wire),
         congestion_control: spec.congestion_control.clone(),
         guest_cpus: separate.map_or_else(Vec::new, |cpus| cpus.guests.clone()),
         client_cpus: separate.map_or_else(Vec::new, |cpus| cpus.client.clone()),
@@ -342,7 +262,7 @@ fn in_lab(
         cancel,
         redact: options.redact,
         machines: Machines::default(),
-        client: made.client.as_deref(),
+        drivers: made.drivers(options.plan),
         mixed: made.mixed(),
         host: options.registry.host(),
         hopeless: OnceLock::new(),

@@ -120,7 +120,7 @@ enum Progress {
 /// The agents that do the work, under no limit. They run as long as it takes, and end with their channels.
 struct Agents {
     here: Client,
-    /// Where load comes from, if that is elsewhere.
+    /// Where the first driver's load comes from, if that is elsewhere.
     client: Option<Client>,
 }
 
@@ -134,7 +134,7 @@ impl Agents {
         let client = if in_lab {
             None
         } else {
-            Some(Client::start(bench, &site, "setup-client".into(), Reach::Outside).map_err(failed)?)
+            Some(Client::start(bench, &site, (0, "setup-client".into()), Reach::Outside).map_err(failed)?)
         };
         Ok(Self { here, client })
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::json;
 use tare_model::Refusal;
 use tare_model::load::LoadModel;
-use tare_model::study::{Case, ClientHost, Study};
+use tare_model::study::{Case, Study};
 use tare_model::units::Span;
 use tare_workload::Workload;
 
@@ -71,11 +71,8 @@ pub fn workloads_of(cases: &[Case], may: May) -> Vec<WorkloadReport> {
 
 /// Programs of this host that a study names by path, each once: those that `tare doctor` and a run start.
 pub fn named_programs(study: &Study) -> Vec<String> {
-    let machine = match &study.client {
-        ClientHost::Machine { platform, options } => Some((platform, options)),
-        ClientHost::Local => None,
-    };
-    let arms = study.arms.iter().map(|arm| (&arm.platform, &arm.options)).chain(machine);
+    let machines = study.hosts.iter().map(|host| (&host.platform, &host.options));
+    let arms = study.arms.iter().map(|arm| (&arm.platform, &arm.options)).chain(machines);
     let platforms = arms.filter_map(|(name, options)| Some(Shipped.platform(name, options).ok()?.named_programs()));
     let workloads = study.cases.iter().filter_map(|case| {
         Some(Shipped.workload(&case.workload, &case.parameters, &case.load.largest()).ok()?.named_programs())

@@ -24,6 +24,7 @@ pub(crate) fn result(
         steady_start_ns: timeline.steady_start,
         steady_end_ns: timeline.steady_end,
         intervals: watched.intervals,
+        began_ns: (watched.began_ns, watched.began_ns),
         threads: tallies.len() as u32 + 1,
         granted,
         verified: true,

@@ -37,6 +37,8 @@ pub(crate) struct Watched {
     pub intervals: Vec<DriveInterval>,
     pub cpu: Usage,
     pub cancelled: bool,
+    /// When load began as this process saw it: the start of the phases, or later where it did not get a CPU; 0: it never came to that.
+    pub began_ns: u64,
 }
 
 impl Watch<'_> {
@@ -47,9 +49,12 @@ impl Watch<'_> {
         let mut tracker = Tracker::new(self.course.timeline.clone());
         let mut seen = DriveInterval::default();
         let mut interval_end = self.course.timeline.start.saturating_add(self.interval_ns);
-        let mut cancelled = false;
+        let (mut cancelled, mut began_ns) = (false, 0);
         loop {
             let now = now_ns();
+            if began_ns == 0 && now >= self.course.timeline.start {
+                began_ns = now;
+            }
             tracker.at(now);
             if let Some(shared) = self.arrivals {
                 shared.dealer.ahead(now + AHEAD_NS);
@@ -68,7 +73,7 @@ impl Watch<'_> {
                 interval_end = self.course.timeline.start.saturating_add((passed + 1).saturating_mul(self.interval_ns));
             }
             if over {
-                return Watched { intervals, cpu: tracker.finish(), cancelled };
+                return Watched { intervals, cpu: tracker.finish(), cancelled, began_ns };
             }
             if !cancelled && self.course.cancel.load(Ordering::Relaxed) {
                 cancelled = true;
@@ -86,7 +91,7 @@ impl Watch<'_> {
             return now + LOOK_AT_END_NS;
         }
         let timeline = &self.course.timeline;
-        [interval_end, timeline.steady_start, timeline.steady_end, timeline.load_end]
+        [timeline.start, interval_end, timeline.steady_start, timeline.steady_end, timeline.load_end]
             .into_iter()
             .filter(|&at| at > now)
             .fold(now + LOOK_NS, u64::min)

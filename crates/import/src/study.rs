@@ -11,7 +11,7 @@ use tare_model::merging::HostMemory;
 use tare_model::metric::MetricSpec;
 use tare_model::plan::{Cost, CpuPlacement, PLAN_SCHEMA, Plan, PlannedTrial};
 use tare_model::published::Published;
-use tare_model::study::{Arm, Case, CaseLoad, ClientHost, LabSpec, Placement, STUDY_SCHEMA, Study};
+use tare_model::study::{Arm, Case, CaseLoad, LabSpec, Placement, Roles, STUDY_SCHEMA, Study};
 use tare_model::trial::{Measurement, Outcome, TrialRecord};
 use tare_model::{ByteSize, Span};
 
@@ -62,13 +62,15 @@ pub(crate) fn study(published: Published, arms: Vec<Arm>, cases: Vec<Case>) -> S
             mtu: 0,
             offloads: false,
             link_rate: None,
+            wire: None,
             congestion_control: None,
             placement: Placement::Unpinned,
             sample_interval: Span::ZERO,
         },
         scale: 1.0,
         skip_unavailable: false,
-        client: ClientHost::Local,
+        hosts: Vec::new(),
+        roles: Roles::default(),
         trust_domain: None,
         score: None,
         published: Some(published),

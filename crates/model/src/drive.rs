@@ -293,6 +293,8 @@ pub const CUT_OFF: &str = "no answer by the end of the run";
 /// What a driver measured in steady state.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct DriveResult {
+    /// When the first and the last of the drivers began, as their own processes saw it; 0: unknown.
+    pub began_ns: (u64, u64),
     /// Start of the measured window.
     pub steady_start_ns: u64,
     /// End of the measured window.

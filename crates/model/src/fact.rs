@@ -7,6 +7,14 @@ pub const DATA_RESTORED_IN: &str = "data restored in";
 /// How they were restored.
 pub const DATA_RESTORED_BY: &str = "data restored by";
 
+/// How far apart the drivers of a guest began, by the controller's clock.
+pub const DRIVERS_BEGAN_WITHIN: &str = "drivers began within";
+
+/// The name of the fact of how the clock of a host beside this one stands to this one's.
+pub fn clock_of(host: &str) -> String {
+    format!("clock of host {host}")
+}
+
 /// The name of a fact about the `number`-th guest of a trial, from 1: the first guest's have no number.
 pub fn of_guest(number: u32, name: &str) -> String {
     if number <= 1 { name.to_owned() } else { format!("guest {number}: {name}") }

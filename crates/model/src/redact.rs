@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::deviation::Deviation;
 use crate::environment::{Environment, Machine};
 use crate::plan::Plan;
-use crate::study::{ClientHost, Study};
+use crate::study::Study;
 use crate::trial::{Outcome, TrialRecord};
 
 use forms::{decoded, encoded, secrets_in};
@@ -76,8 +76,8 @@ impl Redactor {
         for arm in &study.arms {
             redactor.learn(&arm.options, Within::Platform);
         }
-        if let ClientHost::Machine { options, .. } = &study.client {
-            redactor.learn(options, Within::Platform);
+        for host in &study.hosts {
+            redactor.learn(&host.options, Within::Platform);
         }
         for case in &study.cases {
             redactor.learn(&case.parameters, Within::Workload);
@@ -165,12 +165,15 @@ impl Redactor {
         let rows = study.original.iter_mut().flat_map(|original| &mut original.deviations);
         rows.flat_map(Deviation::texts_mut).for_each(|text| self.clean(text));
         study.trust_domain.iter_mut().for_each(|text| self.clean(text));
+        if let Some(wire) = study.lab.wire.as_mut().filter(|_| self.takes_names) {
+            wire.addresses = None;
+        }
         for arm in &mut study.arms {
             self.clean(&mut arm.label);
             self.fields(&mut arm.options, Within::Platform, Holds::Anything);
         }
-        if let ClientHost::Machine { options, .. } = &mut study.client {
-            self.fields(options, Within::Platform, Holds::Anything);
+        for host in &mut study.hosts {
+            self.fields(&mut host.options, Within::Platform, Holds::Anything);
         }
         for case in &mut study.cases {
             self.clean(&mut case.label);
@@ -182,7 +185,7 @@ impl Redactor {
     /// A text or number of a study file as it is written, by the keys that lead to it from the root of the file.
     pub fn written(&self, path: &[String], value: &Value) -> Value {
         let within = match path.first().map(String::as_str) {
-            Some("arms" | "client") => Within::Platform,
+            Some("arms" | "hosts") => Within::Platform,
             _ => Within::Workload,
         };
         let holds = path.iter().skip(1).fold(Holds::Anything, |holds, key| holds.inside(key, within));

@@ -12,7 +12,7 @@ use crate::load::{LoadKind, LoadModel, Phases};
 use crate::merging::HostMemory;
 use crate::published::Published;
 use crate::turns::TurnSpec;
-use crate::units::{BitRate, Span};
+use crate::units::{AddressRange, BitRate, Span};
 
 /// Newest schema of study files that this tare reads.
 pub const STUDY_SCHEMA: u32 = 1;
@@ -48,8 +48,10 @@ pub struct Study {
     pub scale: f64,
     /// Whether arms whose platform cannot be used on a host are left out there, instead of the run being refused.
     pub skip_unavailable: bool,
-    /// Where load comes from.
-    pub client: ClientHost,
+    /// The machines that take part beside the host that tare is started on, in the order of their ids.
+    pub hosts: Vec<Host>,
+    /// Who does what.
+    pub roles: Roles,
     /// To whom all belongs that shares memory where an arm merges, in the user's words: merged memory can be read by timing
     /// across its users. Without it no arm may merge.
     pub trust_domain: Option<String>,
@@ -108,26 +110,39 @@ pub struct Precision {
     pub until: f64,
 }
 
-/// The machine that offers load.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+/// Id of the host that tare is started on.
+pub const LOCAL: &str = "local";
+
+/// A machine that takes part beside the host that tare is started on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum ClientHost {
-    /// The host that tare is started on.
-    #[default]
-    Local,
-    /// A machine of its own.
-    Machine {
-        /// The platform that leads to it, by its name in the registry.
-        platform: String,
-        /// The platform's own options, checked by the platform.
-        options: Value,
-    },
+pub struct Host {
+    /// Id, unique in the study; never [`LOCAL`].
+    pub id: String,
+    /// The platform that leads to it, by its name in the registry.
+    pub platform: String,
+    /// The platform's own options, checked by the platform.
+    pub options: Value,
 }
 
-impl ClientHost {
-    /// Whether it is the host that tare is started on.
-    pub const fn is_local(&self) -> bool {
-        matches!(self, Self::Local)
+/// Who does what, by the ids of hosts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Roles {
+    /// Hosts that offer load, each once: driver k, counted over all guests of a case, is on number k modulo their count. Never empty.
+    pub drivers: Vec<String>,
+}
+
+impl Default for Roles {
+    fn default() -> Self {
+        Self { drivers: vec![LOCAL.to_owned()] }
+    }
+}
+
+impl Roles {
+    /// Whether all load comes from the host that tare is started on.
+    pub fn drives_locally(&self) -> bool {
+        self.drivers.iter().all(|host| host == LOCAL)
     }
 }
 
@@ -378,12 +393,26 @@ pub struct LabSpec {
     pub offloads: bool,
     /// Rate to which the link between driver and guests is bounded, each way; `None`: not at all.
     pub link_rate: Option<BitRate>,
+    /// The wire that the lab's bridge is on; `None`: it has no way out of the host.
+    pub wire: Option<Wire>,
     /// TCP congestion control at both ends; `None` leaves the host's own, which is recorded.
     pub congestion_control: Option<String>,
     /// Where drivers and guests run.
     pub placement: Placement,
     /// How often the probes sample.
     pub sample_interval: Span,
+}
+
+/// A network card of the host that the lab's bridge is put on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Wire {
+    /// The card, as the host names it.
+    pub interface: String,
+    /// Addresses for the lab, on the card's network; `None` where they were taken out because they name somebody's network.
+    pub addresses: Option<AddressRange>,
+    /// Whether the card may be one that carries the host's own traffic, which is cut off while the run goes on.
+    pub cuts_off_host: bool,
 }
 
 /// Which CPUs the driver and the guests get.

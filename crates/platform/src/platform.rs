@@ -142,6 +142,11 @@ pub trait Platform: Send + Sync {
         Vec::new()
     }
 
+    /// How many guests there are, where they exist already and are not made; `None`: as many as are asked for.
+    fn machines(&self) -> Option<u32> {
+        None
+    }
+
     /// Where its guests are reached: asked before a run, for the driver must be there too.
     fn reach(&self) -> Reach {
         Reach::Lab

@@ -3,7 +3,7 @@
 use tare_model::findings::Findings;
 use tare_model::guest::GuestSize;
 use tare_model::load::LoadModel;
-use tare_model::study::{CaseLoad, ClientHost, Guests, Neighbours, Study};
+use tare_model::study::{CaseLoad, Guests, Neighbours, Study};
 use tare_model::units::{BitRate, ByteSize};
 
 use super::fixture;
@@ -65,7 +65,7 @@ fn what_differs_has_a_bed_of_its_own_with_its_cases() {
 #[test]
 fn a_client_elsewhere_has_a_machine_of_its_own_and_published_figures_have_no_bed() {
     let elsewhere = findings(|study| {
-        study.client = ClientHost::Machine { platform: "some".into(), options: serde_json::json!({}) };
+        study.roles.drivers = vec!["client-1".into()];
         study.cases.truncate(1);
     });
     let bed = &beds(&elsewhere)[0];

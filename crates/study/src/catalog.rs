@@ -103,6 +103,12 @@ pub trait Catalog {
         Vec::new()
     }
 
+    /// How many guests a platform with these (checked) options has, where they exist already; `None`: as many as are asked for.
+    fn machines(&self, platform: &str, options: &Value) -> Option<u32> {
+        let _ = (platform, options);
+        None
+    }
+
     /// Disk that a workload takes.
     fn footprint(&self, asked: &WorkloadAsked<'_>) -> Footprint;
 

@@ -111,9 +111,10 @@ pub(crate) fn study(root: &Cursor<'_>, catalog: &dyn Catalog) -> Option<Study> {
     let mut context = Context { catalog, platforms, workloads, root, searching, guest, phases, unsaid, schedule };
     let (mut arms, baseline) = arms(&file, &context);
     noise_floor(&file, &baseline, &mut arms, root);
-    let client = hosts::client(&file.hosts, &context, &arms);
+    let hosts = hosts::hosts(&file.hosts, &context);
     let lab = lab::lab(file.lab.value.as_ref());
-    context.schedule.learn(&arms, (&client, &lab), catalog);
+    let roles = hosts::roles(&file, &hosts, &context, (&arms, &lab));
+    context.schedule.learn(&arms, (&roles, &lab), catalog);
     let (blocks, precision) = blocks(&file);
     let cases = case::cases(&file, &context);
     context.schedule.hold_for_none(&cases);
@@ -131,7 +132,8 @@ pub(crate) fn study(root: &Cursor<'_>, catalog: &dyn Catalog) -> Option<Study> {
         lab,
         scale: 1.0,
         skip_unavailable: file.skip_unavailable.or(false),
-        client,
+        hosts,
+        roles,
         trust_domain: memory::trust_domain(&file, root, &arms),
         published: None,
         compare_with: file.compare_with.value,

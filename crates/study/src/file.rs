@@ -9,8 +9,9 @@ use tare_model::turns::Waiting;
 
 use crate::host_rule::{BalloonRule, Rule};
 use crate::language::shape::{
-    Algorithm, CpuList, Host, LinkRate, List, LoadNumber, MAX_CONNECTIONS, MaxCpu, Name, Named, Objectives, Or, Own,
-    Part, PerSecond, Percent, Ratio, Reference, Schedule, Seed, Size, Sweep, Switch, Text, Time, Whole, WholeTime,
+    Addresses, Algorithm, CpuList, Host, LinkRate, List, LoadNumber, MAX_CONNECTIONS, MaxCpu, Name, Named, Objectives,
+    Or, Own, Part, PerSecond, Percent, Ratio, Reference, Schedule, Seed, Size, Sweep, Switch, Text, Time, Whole,
+    WholeTime,
 };
 use crate::language::table::table;
 
@@ -79,8 +80,10 @@ table! {
         optional turns: Turns<'a> = r#"{ length = "20ms" }"#,
         /// The lab, the same for every arm.
         optional lab: Lab<'a> = "{ mtu = 1500 }",
-        /// Which hosts take part: where the guests are, and where load comes from.
-        optional hosts: Hosts<'a> = r#"{ sut = "local", clients = ["local"] }"#,
+        /// The machines that take part beside the host that tare is started on. Each is a table `[hosts.ID]` with the way to it: `PLATFORM = { its options }`, by a platform that reaches machines elsewhere. The host that tare is started on is called `local`; guests that tare makes are on it.
+        optional hosts: Named<Host> = r#"{ client-1 = { PLATFORM = { host = "loadgen" } } }"#,
+        /// Who does what, by the ids of hosts. Default: all is on `local`.
+        optional roles: Roles<'a> = r#"{ drivers = ["local"] }"#,
         /// The cases: the situations in which every arm is measured. Each is a table `[cases.ID]`.
         required cases: Named<Case<'a>> = r#"{ idle = { workload = "rr" } }"#,
     }
@@ -231,12 +234,26 @@ table! {
         optional offloads: Switch = "true",
         /// Rate to which the link between driver and guests is bounded, each way, 1Mbit/s to 100Gbit/s, as by a network card. Default: not bounded.
         optional link_rate: LinkRate = r#""1Gbit/s""#,
+        /// The network card of this host that the lab's bridge is put on, so that hosts beside it reach the guests. Its frames are the lab's while the run goes on. Default: none, the lab has no way out of the host.
+        optional wire: Wire<'a> = r#"{ interface = "eth1", addresses = "192.0.2.100-192.0.2.150/24" }"#,
         /// TCP congestion control at both ends, as in /proc/sys/net/ipv4/tcp_available_congestion_control. Default: the host's own, which is recorded.
         optional congestion_control: Algorithm = r#""cubic""#,
         /// Which CPUs driver and guests get: `separate` (CPUs of their own), `same-cpu`, `unpinned`, or `{ client-cpus = "0", guest-cpus = "1-3" }`. It changes results by a factor: it is recorded and printed. Default `separate`.
         optional placement: Or<Placement, Listed<'a>> = r#""separate""#,
         /// How often the probes sample, 10ms to 60s. Default 200ms.
         optional sample_interval: Time<10, 60_000> = r#""200ms""#,
+    }
+}
+
+table! {
+    /// `lab.wire`.
+    Wire<'a> {
+        /// The card, as this host names it. It must be up and have a carrier.
+        required interface: Text = r#""eth1""#,
+        /// Addresses for the lab, the first and the last, and the length of the network's prefix: one for the driver of this host, one for programs beside the bridge, the others for guests. Nobody else may use them; each is asked for before the first trial.
+        required addresses: Addresses = r#""192.0.2.100-192.0.2.150/24""#,
+        /// Whether the card may be one that carries this host's default route or the remote login that tare was started over. Default false.
+        optional cuts_off_host: Switch = "false",
     }
 }
 
@@ -251,12 +268,10 @@ table! {
 }
 
 table! {
-    /// `[hosts]`.
-    Hosts<'a> {
-        /// The host that carries the guests: `local`. Guests elsewhere are arms on a platform that reaches them.
-        optional sut: Host = r#""local""#,
-        /// The host that offers load, exactly one: `"local"`, or a machine as `{ PLATFORM = { its options } }`, by a platform that reaches machines elsewhere. Such a client cannot reach guests on the lab's network, inside this host.
-        optional clients: List<Host, 1> = r#"["local"]"#,
+    /// `[roles]`.
+    Roles<'a> {
+        /// Hosts that offer load. Driver k, counted over all guests of a case, is on number k modulo their count. A host beside `local` cannot reach guests on the lab's network, inside this host. Default: `["local"]`.
+        optional drivers: List<Text, 64> = r#"["local"]"#,
     }
 }
 
@@ -455,7 +470,7 @@ mod tests {
     #[test]
     fn every_example_is_right() {
         let wrong = wrong_examples!(
-            Study, Arm, Merging, Ballooning, Guest, Phases, Lab, Listed, Hosts, Case, Density, Guests, Search,
+            Study, Arm, Merging, Ballooning, Guest, Phases, Lab, Wire, Listed, Roles, Case, Density, Guests, Search,
             Capacity, CpuTarget, LoadFrom, Neighbours, Load, Closed, Open, Turns, Published, Deviates
         );
         assert_eq!(wrong, []);

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde_json::{Map, Value as Json, json};
-use tare_model::units::{BitRate, ByteSize, Rate, Span};
+use tare_model::units::{AddressRange, BitRate, ByteSize, Rate, Span};
 
 use crate::catalog::{Catalog, CatalogEntry};
 use crate::check::{COUNTS_AND_SWITCHES, NOT_BESIDE, rules};
@@ -17,6 +17,7 @@ pub fn schema(catalog: &dyn Catalog) -> Json {
     let mut definitions = Map::new();
     definitions.insert("size".to_owned(), quantity::<ByteSize>(&["64MiB", "1GiB"]));
     definitions.insert("bit-rate".to_owned(), quantity::<BitRate>(&["1Gbit/s", "10Gbit/s"]));
+    definitions.insert("addresses".to_owned(), quantity::<AddressRange>(&["192.0.2.100-192.0.2.150/24"]));
     definitions.insert("span".to_owned(), quantity::<Span>(&["300ms", "2s", "5m"]));
     definitions.insert("rate".to_owned(), quantity::<Rate>(&["1000/s"]));
     definitions.insert("load".to_owned(), load(true));
@@ -26,9 +27,8 @@ pub fn schema(catalog: &dyn Catalog) -> Json {
     choose(arm, "platform", "options", &platforms, &mut definitions);
     arm["properties"]["merging"]["anyOf"][1]["allOf"] = rules().map(rule).collect();
     case(&mut fields["cases"]["additionalProperties"], &workloads, &mut definitions);
-    let clients = &mut fields["hosts"]["properties"]["clients"]["items"];
     let machines = platforms.iter().filter(|entry| catalog.is_outside(&entry.name)).map(machine);
-    *clients = json!({ "anyOf": std::iter::once(clients.take()).chain(machines).collect::<Vec<_>>() });
+    fields["hosts"]["additionalProperties"] = json!({ "anyOf": machines.collect::<Vec<_>>() });
     root["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     root["title"] = json!("tare study");
     root["description"] = json!(
@@ -48,9 +48,10 @@ fn quantity<T: JsonSchema>(examples: &[&str]) -> Json {
     schema
 }
 
-/// A machine that offers load, by the platform that leads to it.
+/// A machine beside the host that tare is started on, by the platform that leads to it.
 fn machine(entry: &CatalogEntry) -> Json {
-    let own = reference(&format!("platform-{}", entry.name));
+    let mut own = reference(&format!("platform-{}", entry.name));
+    own["description"] = json!("The way to the machine.");
     json!({
         "type": "object", "properties": { entry.name.as_str(): own }, "required": [entry.name],
         "additionalProperties": false,

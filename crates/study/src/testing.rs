@@ -280,6 +280,10 @@ impl Catalog for Fake {
         }
     }
 
+    fn machines(&self, platform: &str, options: &Json) -> Option<u32> {
+        (platform == "far").then(|| options["machines"].as_u64().map_or(1, |machines| machines as u32))
+    }
+
     fn exclusive(&self, _: &str, options: &Json) -> Vec<(&'static str, String)> {
         let named = [("device", &options["device"]), ("machine", &options["host"])].into_iter();
         named.filter_map(|(what, which)| Some((what, which.as_str()?.to_owned()))).collect()

@@ -85,6 +85,11 @@ impl Catalog for Registries {
         made.map(|platform| platform.exclusive()).unwrap_or_default()
     }
 
+    fn machines(&self, platform: &str, options: &Value) -> Option<u32> {
+        let entry = tare_platform::registry::find(platform)?;
+        (entry.make)(options).ok()?.machines()
+    }
+
     fn footprint(&self, of: &WorkloadAsked<'_>) -> Footprint {
         asked(of).map(|workload| workload.footprint(&of.guest, of.instances)).unwrap_or_default()
     }

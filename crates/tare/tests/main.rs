@@ -30,6 +30,7 @@ mod size;
 mod storage;
 mod survive;
 mod turns;
+mod wire;
 
 // The workloads' tests of whole trials, one module a workload: `workloads/X/tests/trial.rs`.
 include!(concat!(env!("OUT_DIR"), "/workloads.rs"));

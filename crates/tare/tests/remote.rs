@@ -1,7 +1,7 @@
 //! Studies with machines that exist already, by the real program: against sshd in a network namespace of each test's own.
 
 #[path = "../../platform/tests/common/sshd.rs"]
-mod sshd;
+pub mod sshd;
 
 use std::path::Path;
 use std::process::Stdio;
@@ -153,7 +153,7 @@ fn a_machine_that_dies_in_its_turns_fails_its_set_whole_with_the_reason() {
 fn load_comes_from_a_machine_behind_ssh() {
     apart(skipped, |sshd| {
         let folder = tempfile::tempdir().unwrap();
-        let client = format!("\n[hosts]\nclients = [{{ ssh = {} }}]\n", machine(sshd, ""));
+        let client = format!("\n[hosts.client-1]\nssh = {}\n[roles]\ndrivers = [\"client-1\"]\n", machine(sshd, ""));
         // With an arm in the lab it is refused before anything is started, with the line.
         let mixed = write_study(folder.path(), &(small_study(1, &arm(sshd, "")) + &client));
         let refused = run(&["run", mixed.to_str().unwrap(), "--out", folder.path().join("no").to_str().unwrap()]);
@@ -166,10 +166,10 @@ fn load_comes_from_a_machine_behind_ssh() {
         expect_code(&output, 0);
         assert_eq!(outcomes(&out), vec!["completed"; 2]);
         is_clean(&out);
-        let facts = query::<String>(&out, "SELECT value FROM facts WHERE name = 'driver clock'");
+        let facts = query::<String>(&out, "SELECT value FROM facts WHERE name = 'clock of host client-1'");
         assert!(facts.len() == 2 && facts.iter().all(|fact| fact.contains("us")), "{facts:?}");
         described(&out, "arm far", "the agent");
-        described(&out, "client", "the agent");
+        described(&out, "host client-1", "the agent");
     });
 }
 
@@ -206,7 +206,7 @@ fn the_study_of_the_reference_is_planned() {
         let planned = run(&["plan", "--format", "json", study.to_str().unwrap()]);
         let plan: serde_json::Value = serde_json::from_str(&stdout(&planned)).unwrap();
         assert_eq!(plan["trials"].as_array().unwrap().len(), 12 * 3);
-        assert_eq!(plan["study"]["client"]["machine"]["options"]["host"], "[redacted]");
+        assert_eq!(plan["study"]["hosts"][0]["options"]["host"], "[redacted]");
         // No machine is asked, so none is missing.
         expect_code(&planned, 0);
         assert_eq!(stderr(&planned), "");

@@ -105,6 +105,11 @@ pub trait Clock: std::fmt::Debug + Sync {
 
     /// A moment of the client's by the controller's clock. Asked after the load.
     fn ours(&self, theirs_ns: u64) -> u64;
+
+    /// Id of the host whose clock it is; `None`: the controller's own.
+    fn host(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// The client runs on the controller's host.
@@ -364,6 +369,8 @@ impl DriverSite<'_> {
     /// The moments in a driver's result by the controller's clock. Lengths of time stay as the client measured them.
     fn by_our_clock(&self, mut result: DriveResult) -> DriveResult {
         let clock = self.clock;
+        let began = |ns: u64| if ns == 0 { 0 } else { clock.ours(ns) };
+        result.began_ns = (began(result.began_ns.0), began(result.began_ns.1));
         result.steady_start_ns = clock.ours(result.steady_start_ns);
         result.steady_end_ns = clock.ours(result.steady_end_ns);
         for interval in &mut result.intervals {

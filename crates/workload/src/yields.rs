@@ -8,7 +8,7 @@ use tare_model::metric::common;
 use tare_model::sample::{Sample, Source};
 use tare_model::trial::{Flag, Measurement, Part, Step};
 use tare_model::turns::TurnsDone;
-use tare_model::{count, flag, histogram};
+use tare_model::{count, fact, flag, histogram};
 use tare_wire::ServeReport;
 
 /// What service demand is counted by.
@@ -98,12 +98,16 @@ pub fn from_result(result: DriveResult, unit: UnitOfWork) -> Driven {
         counts.insert(count::error(reason), *n);
     }
     let window = result.measured_s();
+    let apart_ns = result.began_ns.1.saturating_sub(result.began_ns.0);
     let mut facts: BTreeMap<String, String> =
         result.granted.iter().map(|(name, value)| (format!("driver {name}"), value.clone())).collect();
     if window > 0.0 {
         let share = |ns: u64| format!("{:.1} % of one CPU", ns as f64 / 1e7 / window);
         facts.insert("driver CPU, user".into(), share(result.cpu_user_ns));
         facts.insert("driver CPU, system".into(), share(result.cpu_system_ns));
+    }
+    if result.began_ns.0 > 0 && apart_ns > 0 {
+        facts.insert(fact::DRIVERS_BEGAN_WITHIN.into(), format!("{:.3} ms", apart_ns as f64 / 1e6));
     }
     let mut flags = Vec::new();
     if let Some(part) = starved(&result) {
@@ -150,6 +154,7 @@ pub fn from_result(result: DriveResult, unit: UnitOfWork) -> Driven {
 pub fn merge(results: Vec<DriveResult>) -> Option<DriveResult> {
     let turns: Vec<TurnsDone> = results.iter().filter_map(|result| result.turns.clone()).collect();
     let merged = results.into_iter().reduce(|mut all, one| {
+        all.began_ns = (all.began_ns.0.min(one.began_ns.0), all.began_ns.1.max(one.began_ns.1));
         all.steady_start_ns = all.steady_start_ns.min(one.steady_start_ns);
         all.steady_end_ns = all.steady_end_ns.max(one.steady_end_ns);
         all.operations += one.operations;

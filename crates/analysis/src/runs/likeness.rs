@@ -48,7 +48,7 @@ fn differs(a: &Study, b: &Study) -> Option<String> {
     if baseline(a) != baseline(b) {
         return Some(format!("The baseline {} has not the same platform and options in the plans", a.baseline));
     }
-    if lab(a) != lab(b) || a.client != b.client {
+    if lab(a) != lab(b) || (&a.hosts, &a.roles) != (&b.hosts, &b.roles) {
         let what = if lab(a) == lab(b) { "source of the load" } else { "lab" };
         return Some(format!("The plans have not the same {what}"));
     }

@@ -89,7 +89,7 @@ impl Trial<'_> {
     /// machine.
     fn offering(&self, measurement: &Measurement) -> Option<Offering> {
         let used_ns = *measurement.counts.get(count::DRIVER_CPU_NS)?;
-        let elsewhere = self.bench.client.is_some();
+        let elsewhere = !self.bench.plan.study.roles.drives_locally();
         let services = self.task.platform.reach() == Reach::Lab && self.task.workload.traits_in(self.case).services();
         (!elsewhere).then(|| if services { Offering::All } else { Offering::Drivers(used_ns as f64 / 1e9) })
     }

@@ -1,5 +1,6 @@
 //! The workload at work in every measured guest at one time, while the probes sample.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tare_model::trial::Phase;
@@ -35,6 +36,14 @@ pub(super) fn cancel(site: &WorkSite<'_>) {
     });
 }
 
+/// Which hosts beside this one do not answer any more, of those that drive a guest; to be added to what went wrong.
+pub(super) fn lost_hosts(site: &WorkSite<'_>) -> String {
+    let lost = site.drivers.iter().filter_map(|driver| Some((driver.clock.host()?, driver.client.ended()?)));
+    // Each once, although it may have had several drivers.
+    let lost: BTreeMap<&str, String> = lost.collect();
+    lost.into_iter().map(|(host, how)| format!("; host `{host}`: {how}")).collect()
+}
+
 impl Trial<'_> {
     /// Does something in every measured guest at one time. The first failure is reported and ends the others' work.
     pub(super) fn in_each<T: Send, R: Send, E: std::fmt::Display>(
@@ -47,7 +56,7 @@ impl Trial<'_> {
     ) -> Result<Vec<R>, Stop> {
         let work = |n: usize, item: T| work(&sites[n], item).map_err(|error| error.to_string());
         parallel::each(&gathered.halt, items, work, |n| cancel(&sites[n]))
-            .map_err(|(n, error)| self.stop(phase, n, &error, gathered))
+            .map_err(|(n, error)| self.stop(phase, n, &format!("{error}{}", lost_hosts(&sites[n])), gathered))
     }
 
     /// Sets up the guests' ends.

@@ -12,7 +12,7 @@ use tare_platform::Reach;
 use tare_probe::{HostProbe, ProbeData, ProbeError};
 use tare_workload::{Baton, Driven, Schedule, WorkSite, WorkloadError};
 
-use super::drive::{Ready, cancel};
+use super::drive::{Ready, cancel, lost_hosts};
 use super::target::{source, target_name};
 use super::turns::{Freezer, OwnTurns, table};
 use super::{Gathered, Stop, Trial, members};
@@ -195,6 +195,7 @@ fn in_turns(
     let whose: Vec<(usize, usize)> = whose.into_iter().map(|(arm, n, _)| (arm, n)).collect();
     driven.map_err(|(at, error)| {
         let (arm, n) = whose[at];
+        let error = format!("{error}{}", lost_hosts(&all[arm].sites[n]));
         (arm, all[arm].trial.stop(Phase::Drive, n, &error, all[arm].gathered))
     })
 }

@@ -46,7 +46,7 @@ use crate::time_limits::timeout;
 
 use drive::Ready;
 use governed::{Governed, Standing};
-use target::{Given, Target, named};
+use target::{Given, Target, clock_facts, named};
 use turns::OwnTurns;
 
 pub use calibrate::calibrate;
@@ -437,8 +437,7 @@ impl<'a> Trial<'a> {
 
     /// Ends the agents of the drivers, and of what the guests use.
     fn end_drivers(&self, targets: Vec<Target>, gathered: &mut Gathered) {
-        let clock = targets.iter().find_map(|target| target.clients.first()?.clock_fact());
-        gathered.facts.extend(clock.map(|fact| ("driver clock".to_owned(), fact)));
+        gathered.facts.extend(clock_facts(&targets));
         for client in targets.into_iter().flat_map(Target::into_clients) {
             if let Err(reason) = client.end() {
                 gathered.flag("teardown", reason);

@@ -145,7 +145,7 @@ impl Trial<'_> {
     fn start_client(&self, driver: usize) -> Result<Client, Stop> {
         let stem = self.stem();
         let name = if driver == 0 { format!("c{stem}") } else { format!("c{stem}x{driver}") };
-        Client::start(self.bench, &self.bench.site, name, self.task.platform.reach()).map_err(|reason| {
+        Client::start(self.bench, &self.bench.site, (driver, name), self.task.platform.reach()).map_err(|reason| {
             let reason = format!("the driver's agent: {}", fit(&reason));
             Stop { phase: Phase::Connect, reason }
         })

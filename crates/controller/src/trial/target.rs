@@ -1,5 +1,6 @@
 //! A measured guest while it works, and what it is called.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,6 +86,12 @@ impl Target {
             client_address: self.clients.first().and_then(Client::address),
         })
     }
+}
+
+/// How the clocks of the hosts stand on which the drivers are: the first driver's of each host.
+pub(super) fn clock_facts(targets: &[Target]) -> BTreeMap<String, String> {
+    let clients = targets.iter().flat_map(|target| &target.clients).rev();
+    clients.filter_map(Client::clock_fact).collect()
 }
 
 /// The first measured guest's name in the samples: the same in every trial, so that trials can be laid over one another.

@@ -72,6 +72,11 @@ impl Failed {
 }
 
 impl Destination {
+    /// The machine, as it was written.
+    pub(super) fn host(&self) -> &str {
+        &self.host
+    }
+
     pub(super) fn of(options: &Options) -> Self {
         let Options { host, user, port, host_key, identity, config, .. } = options.clone();
         // Reaping may be asked for from another directory. A path from `~` on is ssh's own to expand.

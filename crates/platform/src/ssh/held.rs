@@ -11,7 +11,8 @@ use serde_json::Value;
 use tare_lab::RUN_VARIABLE;
 use tare_model::redact::{REDACTED, masked};
 
-use super::destination::Destination;
+use super::destination::{Destination, Failed};
+use super::pool::Claim;
 use super::program::{self, Ended};
 use super::remote::{self, Place};
 use crate::ReapSite;
@@ -23,6 +24,8 @@ use crate::ReapSite;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Held {
+    /// What it is, for people.
+    what: String,
     /// The run.
     run: String,
     /// The machine.
@@ -36,6 +39,12 @@ pub(super) struct Held {
     /// Whether the copying has begun, as far as this process knows; what was read from a ledger may have.
     #[serde(skip, default = "may_have")]
     begun: Arc<AtomicBool>,
+    /// Whether the machine did not answer when this was to be taken away. It is then no part of this host, and tried again later.
+    #[serde(default)]
+    lost: bool,
+    /// What keeps the machine from being another guest meanwhile; none of what was read from a ledger.
+    #[serde(skip)]
+    _claim: Option<Arc<Claim>>,
 }
 
 fn may_have() -> Arc<AtomicBool> {
@@ -43,15 +52,60 @@ fn may_have() -> Arc<AtomicBool> {
 }
 
 impl Held {
-    pub(super) fn new(run: &str, to: Destination, place: Place, stop: Option<&[String]>, limit: Duration) -> Self {
+    pub(super) fn new(
+        run: &str,
+        (to, claim): (Destination, Claim),
+        place: Place,
+        stop: Option<&[String]>,
+        limit: Duration,
+    ) -> Self {
+        let _claim = Some(Arc::new(claim));
         let limit_ns = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
         let begun = Arc::new(AtomicBool::new(false));
-        Self { run: run.to_owned(), to, place, stop: stop.map(<[String]>::to_vec), limit_ns, begun }
+        Self {
+            what: format!("the agent on {}", to.host()),
+            run: run.to_owned(),
+            to,
+            place,
+            stop: stop.map(<[String]>::to_vec),
+            limit_ns,
+            begun,
+            lost: false,
+            _claim,
+        }
     }
 
     /// From now on there may be a copy.
     pub(super) fn begin(&self) {
         self.begun.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes it away; from a machine that does not answer, what to write down in its place.
+    pub(super) fn take_away_or_lose(&self) -> Result<Option<Self>, String> {
+        match self.try_to_take_away() {
+            Ok(()) => Ok(None),
+            Err(failed) if failed.unreached => Ok(Some(Self { lost: true, ..self.clone() })),
+            Err(failed) => Err(failed.why),
+        }
+    }
+
+    /// Takes the copy away and stops the guest. A guest that cannot be reached and was then stopped keeps no process; that its
+    /// file system still holds the copy is no error.
+    fn try_to_take_away(&self) -> Result<(), Failed> {
+        let removed =
+            if self.begun.load(Ordering::Relaxed) { remote::remove(&self.to, &self.run, &self.place) } else { Ok(()) };
+        let stopped = self.stop.as_ref().map(|argv| command(&self.run, "stop", argv, self.limit()));
+        let failed = |why, unreached| Err(Failed { why, remedy: String::new(), unreached });
+        match (removed, stopped) {
+            (Ok(()), None | Some(Ok(_))) => {
+                self.begun.store(false, Ordering::Relaxed);
+                Ok(())
+            }
+            (Err(failed), Some(Ok(_))) if failed.unreached => Ok(()),
+            (Err(error), None | Some(Ok(_))) => failed(format!("{}. {}", error.why, error.remedy), error.unreached),
+            (Ok(()), Some(Err(why))) => failed(why, false),
+            (Err(error), Some(Err(why))) => failed(format!("{}; {why}", error.why), false),
+        }
     }
 
     fn limit(&self) -> Duration {
@@ -70,22 +124,8 @@ impl crate::held::Held for Held {
         Ok(())
     }
 
-    /// Takes the copy away and stops the guest. A guest that cannot be reached and was then stopped keeps no process; that its
-    /// file system still holds the copy is no error.
     fn take_away(&self, _: &Path) -> Result<(), String> {
-        let removed =
-            if self.begun.load(Ordering::Relaxed) { remote::remove(&self.to, &self.run, &self.place) } else { Ok(()) };
-        let stopped = self.stop.as_ref().map(|argv| command(&self.run, "stop", argv, self.limit()));
-        match (removed, stopped) {
-            (Ok(()), None | Some(Ok(_))) => {
-                self.begun.store(false, Ordering::Relaxed);
-                Ok(())
-            }
-            (Err(failed), Some(Ok(_))) if failed.unreached => Ok(()),
-            (Err(failed), None | Some(Ok(_))) => Err(format!("{}. {}", failed.why, failed.remedy)),
-            (Ok(()), Some(Err(why))) => Err(why),
-            (Err(failed), Some(Err(why))) => Err(format!("{}; {why}", failed.why)),
-        }
+        self.try_to_take_away().map_err(|failed| failed.why)
     }
 
     /// Commands of the user's are in it.
@@ -136,6 +176,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 mod tests {
     use super::*;
     use crate::held::Held as _;
+    use crate::ssh::pool::Pool;
     use serde_json::json;
 
     const AGENT: &str = "/agent";
@@ -143,7 +184,13 @@ mod tests {
     fn held(stop: Option<&[String]>) -> Held {
         let options = crate::options::read(&json!({"host": "127.0.0.1", "port": 1, "config": "/dev/null"})).unwrap();
         let place = Place::new(Path::new("/tmp"), "run-1", "t0").unwrap();
-        Held::new("run-1", Destination::of(&options), place, stop, Duration::from_secs(20))
+        Held::new(
+            "run-1",
+            (Destination::of(&options), Pool::new(1).take().unwrap()),
+            place,
+            stop,
+            Duration::from_secs(20),
+        )
     }
 
     #[test]

@@ -9,14 +9,17 @@ mod held;
 mod key;
 mod machine;
 mod options;
+mod pool;
 mod program;
 mod remote;
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
+use tare_lab::Resource;
 use tare_model::Refusal;
 use tare_model::guest::{GuestSpec, ParityRow};
 use tare_model::units::ByteSize;
@@ -26,10 +29,12 @@ use tare_wire::AgentFacts;
 use self::destination::{Destination, Failed};
 use self::held::Held;
 use self::options::{Kind, Options};
+use self::pool::Pool;
 use self::remote::Place;
 use crate::builder::{GuestBuilder, Particulars, absolute};
 use crate::entry::{Entry, FromOptions};
 use crate::error::Result;
+use crate::held::Held as _;
 use crate::{Guest, HostView, Notes, Platform, Reach, Site, parity};
 
 const NAME: &str = "ssh";
@@ -57,6 +62,7 @@ const NO_CLIENT: &str = "Install the OpenSSH client (Debian: `apt install openss
 
 struct Ssh {
     options: Options,
+    machines: Arc<Pool>,
 }
 
 impl FromOptions for Ssh {
@@ -67,7 +73,8 @@ impl FromOptions for Ssh {
     }
 
     fn new(options: Options) -> Self {
-        Self { options }
+        let machines = Pool::new(options.machines);
+        Self { options, machines }
     }
 }
 
@@ -86,13 +93,23 @@ impl Platform for Ssh {
         let version = destination::version().map_err(|reason| Refusal::new(reason, NO_CLIENT))?;
         let mut notes = vec![version];
         let refused = |Failed { why, remedy, .. }: Failed| Refusal::new(why, remedy);
-        let to = Destination::of(&self.options);
-        self.address(&to, CHECK_RUN).map_err(refused)?;
-        if self.options.start.is_some() || self.options.restore.is_some() {
+        let begun_by_commands = self.options.start.is_some() || self.options.restore.is_some();
+        if begun_by_commands {
             notes.push("it is not asked before a run, as a command of yours starts it".into());
-        } else {
-            remote::greet(&to, CHECK_RUN, CHECK_LIMIT).map_err(refused)?;
         }
+        let answers = |options: Options| {
+            let to = Destination::of(&options);
+            address(&options, &to, CHECK_RUN)?;
+            if begun_by_commands { Ok(()) } else { remote::greet(&to, CHECK_RUN, CHECK_LIMIT) }
+        };
+        std::thread::scope(|scope| {
+            let asked: Vec<_> =
+                (1..=self.options.machines).map(|n| scope.spawn(move || answers(self.options.of(n)))).collect();
+            // All are waited for, whatever one says.
+            let said: Vec<_> = asked.into_iter().filter_map(|thread| thread.join().ok()).collect();
+            said.into_iter().collect::<std::result::Result<(), Failed>>()
+        })
+        .map_err(refused)?;
         Ok(notes)
     }
 
@@ -121,8 +138,13 @@ impl Platform for Ssh {
     }
 
     fn exclusive(&self) -> Vec<(&'static str, String)> {
-        let Options { host, port, .. } = &self.options;
-        vec![("machine", format!("{} at port {}", host.to_ascii_lowercase(), port.unwrap_or(SSH_PORT)))]
+        let port = self.options.port.unwrap_or(SSH_PORT);
+        let all = (1..=self.options.machines).map(|number| self.options.of(number).host.to_ascii_lowercase());
+        all.map(|host| ("machine", format!("{host} at port {port}"))).collect()
+    }
+
+    fn machines(&self) -> Option<u32> {
+        Some(self.options.machines)
     }
 
     fn reach(&self) -> Reach {
@@ -143,15 +165,28 @@ impl Platform for Ssh {
         let failed = |builder: &GuestBuilder<'_>, tried: &str, Failed { why, remedy, .. }: Failed| {
             builder.failed(tried, why, &remedy)
         };
-        let to = Destination::of(&self.options);
-        let address = self.address(&to, site.run_id).map_err(|error| failed(&builder, "find its address", error))?;
-        let below = &self.options.directory;
+        let claim = self.machines.take().map_err(|why| {
+            builder.failed("choose a machine", why, "Name more by `machines`, or measure fewer guests at one time")
+        })?;
+        let options = self.options.of(claim.number);
+        let to = Destination::of(&options);
+        let address =
+            address(&options, &to, site.run_id).map_err(|error| failed(&builder, "find its address", error))?;
+        let below = &options.directory;
         let place = Place::new(below, site.run_id, &spec.name)
             .map_err(|why| builder.failed("choose a place for its agent", why, "Is /dev mounted?"))?;
-        let limit = self.options.command_timeout.duration();
-        let held = Held::new(site.run_id, to, place, self.options.stop.as_deref(), limit);
-        builder.hold(NAME, held.clone())?;
-        self.bring_up(&mut builder, &held)?;
+        let limit = options.command_timeout.duration();
+        let held = Held::new(site.run_id, (to, claim), place, options.stop.as_deref(), limit);
+        let (own, ledger) = (held.clone(), Arc::clone(builder.site.ledger));
+        let undo = move || match own.take_away_or_lose()? {
+            None => Ok(()),
+            Some(lost) => {
+                let lost = Resource::Held { platform: NAME.to_owned(), token: lost.token() };
+                ledger.planned(&lost).map(drop).map_err(|error| error.to_string())
+            }
+        };
+        builder.hold_until(NAME, held.token(), Box::new(undo))?;
+        bring_up(&options, &mut builder, &held)?;
         held.begin();
         let agent = self.agent(site);
         builder
@@ -162,7 +197,7 @@ impl Platform for Ssh {
         builder.spawn_command(&mut command)?;
         builder.greet(site.timeout)?;
         let parity = rows(spec, &builder.facts()?);
-        let listen = self.options.listen;
+        let listen = options.listen.and_then(|listen| listen.of(1));
         builder.finish(Particulars { address: Some(address), listen, parity: Some(parity), ..Particulars::default() })
     }
 }
@@ -170,40 +205,39 @@ impl Platform for Ssh {
 /// Stands for the run where none is under way.
 const CHECK_RUN: &str = "check";
 
-impl Ssh {
-    fn address(&self, to: &Destination, run_id: &str) -> std::result::Result<IpAddr, Failed> {
-        self.options.address.map_or_else(|| to.address(run_id), Ok)
-    }
+/// Where the client reaches the servers of one machine.
+fn address(options: &Options, to: &Destination, run_id: &str) -> std::result::Result<IpAddr, Failed> {
+    options.address.as_ref().and_then(|address| address.of(1)).map_or_else(|| to.address(run_id), Ok)
+}
 
+impl Ssh {
     fn agent(&self, site: &Site<'_>) -> PathBuf {
         absolute(self.options.agent.as_deref().unwrap_or(site.agent as &Path))
     }
+}
 
-    /// Restores and starts the machine by the user's commands, and waits until it is ready.
-    fn bring_up(&self, builder: &mut GuestBuilder<'_>, held: &Held) -> Result<()> {
-        let run_id = builder.site.run_id;
-        let limit = self.options.command_timeout.duration();
-        let failed =
-            |what: &str, why| builder.failed(&format!("run its `{what}` command"), why, "Try the command by hand");
-        for (what, argv) in [("restore", &self.options.restore), ("start", &self.options.start)] {
-            if let Some(argv) = argv {
-                held::command(run_id, what, argv, limit).map_err(|why| failed(what, why))?;
-            }
+/// Restores and starts a machine by the user's commands, and waits until it is ready.
+fn bring_up(options: &Options, builder: &mut GuestBuilder<'_>, held: &Held) -> Result<()> {
+    let run_id = builder.site.run_id;
+    let limit = options.command_timeout.duration();
+    let failed = |what: &str, why| builder.failed(&format!("run its `{what}` command"), why, "Try the command by hand");
+    for (what, argv) in [("restore", &options.restore), ("start", &options.start)] {
+        if let Some(argv) = argv {
+            held::command(run_id, what, argv, limit).map_err(|why| failed(what, why))?;
         }
-        if let Some(argv) = &self.options.ready {
-            held::until(limit, |left| held::command(run_id, "ready", argv, left))
-                .map_err(|why| failed("ready", why))?;
-        }
-        // Before anything is copied: so a machine that is not there, or is another, leaves nothing to be looked for.
-        let attempt = |left: Duration| match remote::greet(&held.to, run_id, left.min(ATTEMPT_LIMIT)) {
-            Err(failed) if failed.is_final() => Ok(Err(failed)),
-            other => other.map(Ok),
-        };
-        let began_by_us = self.options.start.is_some() || self.options.restore.is_some();
-        let greeted = if began_by_us { held::until(limit, attempt) } else { builder.aside(|_| attempt(ATTEMPT_LIMIT)) };
-        let greeted = greeted.and_then(|last| last);
-        greeted.map_err(|Failed { why, remedy, .. }| builder.failed("reach it", why, &remedy))
     }
+    if let Some(argv) = &options.ready {
+        held::until(limit, |left| held::command(run_id, "ready", argv, left)).map_err(|why| failed("ready", why))?;
+    }
+    // Before anything is copied: so a machine that is not there, or is another, leaves nothing to be looked for.
+    let attempt = |left: Duration| match remote::greet(&held.to, run_id, left.min(ATTEMPT_LIMIT)) {
+        Err(failed) if failed.is_final() => Ok(Err(failed)),
+        other => other.map(Ok),
+    };
+    let began_by_us = options.start.is_some() || options.restore.is_some();
+    let greeted = if began_by_us { held::until(limit, attempt) } else { builder.aside(|_| attempt(ATTEMPT_LIMIT)) };
+    let greeted = greeted.and_then(|last| last);
+    greeted.map_err(|Failed { why, remedy, .. }| builder.failed("reach it", why, &remedy))
 }
 
 /// What the machine has, beside what was asked.

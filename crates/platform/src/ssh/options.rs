@@ -10,15 +10,21 @@ use tare_model::Span;
 use tare_model::field::FieldError;
 
 use super::key::HostKey;
+use super::pool::{PLACEHOLDER, numbered};
 use crate::options as common;
 
 /// Options of the platform.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Options {
-    /// Where to: a host name, an address, or an alias of your ssh configuration.
+    /// Where to: a host name, an address, or an alias of your ssh configuration. `{guest}` in it, in `address`, `listen` and the commands
+    /// stands for the number of a machine, where there are several.
     #[schemars(regex(pattern = r"^[^\s-]\S*$"))]
     pub host: String,
+    /// How many such machines there are, numbered from 1; a trial takes as many as it needs. `host` then has `{guest}` in it.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 256))]
+    pub machines: u32,
     /// The user there. Default: what your ssh configuration says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
@@ -27,10 +33,10 @@ pub(super) struct Options {
     pub port: Option<u16>,
     /// IP address under which the client reaches the servers there. Default: what `ssh -G` says that `host` is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub address: Option<IpAddr>,
+    pub address: Option<Address>,
     /// IP address that servers bind to there, where that is another one (behind one-to-one NAT). Default: `address`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub listen: Option<IpAddr>,
+    pub listen: Option<Address>,
     /// The only host key that is accepted: `ssh-ed25519 AAAA...`, or its fingerprint `SHA256:...`. Default: what your
     /// known_hosts says; a key that is not there is refused, never accepted silently.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -68,6 +74,18 @@ pub(super) struct Options {
     pub kind: Kind,
 }
 
+/// An IP address, or what becomes one with the number of a machine in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub(super) struct Address(pub String);
+
+impl Address {
+    /// The address of a machine.
+    pub(super) fn of(&self, number: u32) -> Option<IpAddr> {
+        numbered(&self.0, number).parse().ok()
+    }
+}
+
 /// What is at the other end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -77,6 +95,58 @@ pub(super) enum Kind {
     Guest,
     /// A machine without one.
     Host,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+/// Most machines of an arm: as many as guests can be measured at one time.
+const MOST_MACHINES: u32 = 256;
+
+impl Options {
+    /// The options of one machine.
+    pub(super) fn of(&self, number: u32) -> Self {
+        let text = |text: &String| numbered(text, number);
+        let address = |written: &Option<Address>| written.as_ref().map(|address| Address(text(&address.0)));
+        let command = |argv: &Option<Vec<String>>| argv.as_ref().map(|argv| argv.iter().map(text).collect());
+        Self {
+            host: text(&self.host),
+            machines: 1,
+            address: address(&self.address),
+            listen: address(&self.listen),
+            restore: command(&self.restore),
+            start: command(&self.start),
+            ready: command(&self.ready),
+            stop: command(&self.stop),
+            ..self.clone()
+        }
+    }
+
+    /// Whether each of several machines has a name of its own, and each has an address that is one.
+    fn numbers(&self) -> Result<(), FieldError> {
+        if !(1..=MOST_MACHINES).contains(&self.machines) {
+            let why = format!("{} is no number of machines", self.machines);
+            return Err(FieldError::new(&["machines"], why).help(format!("write 1 to {MOST_MACHINES}")));
+        }
+        let several = self.machines > 1;
+        if several && !self.host.contains(PLACEHOLDER) {
+            let why = format!("{} machines cannot all be at {:?}", self.machines, self.host);
+            return Err(FieldError::new(&["host"], why).help("write their number as `{guest}`, such as \"vm{guest}\""));
+        }
+        for (field, written) in [("address", &self.address), ("listen", &self.listen)] {
+            let Some(written) = written else { continue };
+            if several && !written.0.contains(PLACEHOLDER) {
+                let why = format!("{} machines cannot all have {:?}", self.machines, written.0);
+                return Err(FieldError::new(&[field], why).help("write their number as `{guest}`, or leave it out"));
+            }
+            if let Some(number) = (1..=self.machines).find(|number| written.of(*number).is_none()) {
+                let why = format!("{:?} is no IP address", numbered(&written.0, number));
+                return Err(FieldError::new(&[field], why).help("write an address such as \"192.0.2.12\""));
+            }
+        }
+        Ok(())
+    }
 }
 
 fn tmp() -> PathBuf {
@@ -90,7 +160,8 @@ const fn two_minutes() -> Span {
 /// Checks options and fills in what was left out.
 pub(super) fn read(value: &Value) -> Result<Options, FieldError> {
     let options: Options = common::read(value)?;
-    plain(&["host"], &options.host)?;
+    plain(&["host"], &numbered(&options.host, 1))?;
+    options.numbers()?;
     if let Some(user) = &options.user {
         plain(&["user"], user)?;
     }
@@ -158,10 +229,26 @@ mod tests {
         assert_eq!(field(json!({"host": "a", "host-key": "no key"})), "host-key");
         assert_eq!(field(json!({"host": "a", "address": "a.example"})), "address");
         assert_eq!(field(json!({"host": "a", "directory": "tmp"})), "directory");
+        assert_eq!(field(json!({"host": "a{guest}", "machines": 0})), "machines");
+        assert_eq!(field(json!({"host": "a", "machines": 2})), "host");
+        assert_eq!(field(json!({"host": "a{guest}", "machines": 2, "address": "192.0.2.1"})), "address");
+        assert_eq!(field(json!({"host": "a{guest}", "machines": 9, "listen": "192.0.2.25{guest}"})), "listen");
+        assert_eq!(field(json!({"host": "a{other}", "machines": 2})), "host");
         assert_eq!(field(json!({"host": "a", "start": []})), "start");
         assert_eq!(field(json!({"host": "a", "stop": "halt"})), "stop");
         assert_eq!(field(json!({"host": "a", "command-timeout": "0s"})), "command-timeout");
         assert_eq!(field(json!({"host": "a", "kind": "cloud"})), "kind");
+    }
+
+    #[test]
+    fn each_of_several_machines_has_its_number_wherever_it_is_written() {
+        let several = json!({
+            "host": "vm{guest}", "machines": 3, "address": "192.0.2.1{guest}", "start": ["govc", "vm.power", "-on", "vm{guest}"],
+        });
+        let third = read(&several).unwrap().of(3);
+        assert_eq!((third.host.as_str(), third.machines), ("vm3", 1));
+        assert_eq!(third.address.and_then(|address| address.of(1)), "192.0.2.13".parse().ok());
+        assert_eq!(third.start.unwrap()[3], "vm3");
     }
 
     #[test]

@@ -123,7 +123,8 @@ fn receive_steering(cpus: &CpuPlacement) -> String {
 }
 
 fn lab_facts(findings: &Findings) -> Vec<(String, String)> {
-    let LabSpec { mtu, offloads, link_rate, congestion_control, placement, sample_interval } = &findings.plan.study.lab;
+    let LabSpec { mtu, offloads, link_rate, wire, congestion_control, placement, sample_interval } =
+        &findings.plan.study.lab;
     let cpus = &findings.plan.cpus;
     let placement = match placement {
         Placement::Separate => "driver and guests on CPUs of their own".to_owned(),
@@ -142,6 +143,7 @@ fn lab_facts(findings: &Findings) -> Vec<(String, String)> {
             "rate of the link asked",
             link_rate.map_or_else(|| "not bounded".to_owned(), |rate| format!("{rate} each way")),
         ),
+        ("wire", wire.as_ref().map_or_else(|| "none: inside this host".to_owned(), |wire| wire.interface.clone())),
         ("congestion control", congestion_control),
         ("placement asked", placement),
         ("driver's CPUs", words::cpus(&cpus.client)),

@@ -77,7 +77,7 @@ fn stand_alike(one: &Case, other: &Case) -> bool {
 
 fn bed(cases: &[&Case], findings: &Findings) -> TestBed {
     let study = &findings.plan.study;
-    let (driver, local, case) = (driver(cases, findings), study.client.is_local(), cases[0]);
+    let (driver, local, case) = (driver(cases, findings), study.roles.drives_locally(), cases[0]);
     let guests = arms(study).into_iter().map(|arms| guest(cases, &arms, findings)).chain(neighbours(case)).collect();
     let (drivers, client) = if local {
         (vec![driver], None)
@@ -124,7 +124,7 @@ fn driver(cases: &[&Case], findings: &Findings) -> Boxed {
         1..=3 => loads,
         n => vec![format!("{n} loads")],
     };
-    if findings.plan.study.client.is_local() {
+    if findings.plan.study.roles.drives_locally() {
         lines.push(on(&findings.plan.cpus.client));
     }
     Boxed { title, lines, beside: false }

@@ -1,33 +1,21 @@
-//! `[hosts]`: where the guests are and where load comes from.
+//! `[hosts]`: the machines that take part beside the host that tare is started on; `[roles]`: who does what.
 
-use tare_model::study::{Arm, Case, CaseLoad, ClientHost};
+use tare_model::study::{Arm, Case, CaseLoad, Host, LOCAL, LabSpec, Roles};
 
 use super::{Context, listed, schema_of};
 use crate::file;
 use crate::language::shape::{Own, Shape};
 use crate::language::table::Field;
 use crate::language::tree::Cursor;
+use crate::suggest;
 
-/// The client, and what it cannot reach.
-pub(super) fn client(hosts: &Field<'_, file::Hosts<'_>>, context: &Context<'_>, arms: &[Arm]) -> ClientHost {
-    let Some(hosts) = &hosts.value else { return ClientHost::Local };
-    sut(&hosts.sut);
-    let clients = hosts.clients.value.as_deref().unwrap_or_default();
-    let Some(item) = clients.first() else { return ClientHost::Local };
-    let client = one(item, context).unwrap_or_default();
-    if client.is_local() || reaches(item, context, arms) { client } else { ClientHost::Local }
+/// The machines beside the host that tare is started on.
+pub(super) fn hosts(field: &Field<'_, Vec<Field<'_, ()>>>, context: &Context<'_>) -> Vec<Host> {
+    field.value.iter().flatten().filter_map(|item| host(item, context)).collect()
 }
 
-fn sut(field: &Cursor<'_>) {
-    let host = if field.is_there() { field.text() } else { None };
-    if let Some(host) = host.filter(|&host| host != "local") {
-        let what = format!("names the host {host:?}: tare makes guests only on the host it is started on");
-        field.wrong(&what, "write \"local\", and start tare on that host; a guest elsewhere is an arm of its own");
-    }
-}
-
-/// `"local"`, or a table with one key: the platform that leads to the machine.
-fn one(item: &Cursor<'_>, context: &Context<'_>) -> Option<ClientHost> {
+/// A table with one key: the platform that leads to the machine.
+fn host(item: &Cursor<'_>, context: &Context<'_>) -> Option<Host> {
     let ways: Vec<&str> = context
         .platforms
         .iter()
@@ -35,23 +23,20 @@ fn one(item: &Cursor<'_>, context: &Context<'_>) -> Option<ClientHost> {
         .filter(|name| context.catalog.is_outside(name))
         .collect();
     let help = || match ways.first() {
-        Some(way) => format!("write \"local\", or a machine as `{{ {way} = {{ ... }} }}`"),
-        None => "write \"local\"".to_owned(),
+        Some(way) => format!("write the way to the machine, as `{{ {way} = {{ ... }} }}`"),
+        None => "leave it out".to_owned(),
     };
-    if !item.is_table() {
-        let host = item.text()?;
-        if host == "local" {
-            return Some(ClientHost::Local);
-        }
-        item.wrong(&format!("names the host {host:?}, but not the way to it"), help());
+    let id = item.key().to_owned();
+    if id == LOCAL {
+        let what =
+            "is the host that tare is started on, which is always there: guests are on it, and load comes from it";
+        item.wrong_key(what, "leave it out, and write \"local\" where a role is to be on that host");
         return None;
     }
     let keys = item.named()?;
     let [way] = keys.as_slice() else {
-        item.wrong(
-            &format!("has {} keys; one is expected, the platform that leads to the machine", keys.len()),
-            help(),
-        );
+        let what = format!("has {} keys; one is expected, the platform that leads to the machine", keys.len());
+        item.wrong(&what, help());
         return None;
     };
     let platform = way.key();
@@ -64,12 +49,47 @@ fn one(item: &Cursor<'_>, context: &Context<'_>) -> Option<ClientHost> {
     }
     let options = Own::read(way)?;
     match context.catalog.check_platform(platform, &options) {
-        Ok(options) => Some(ClientHost::Machine { platform: platform.to_owned(), options }),
+        Ok(options) => Some(Host { id, platform: platform.to_owned(), options }),
         Err(error) => {
             way.foreign(&[], error, schema_of(platform, &context.platforms));
             None
         }
     }
+}
+
+/// Who does what.
+pub(super) fn roles(
+    file: &file::Study<'_>,
+    hosts: &[Host],
+    context: &Context<'_>,
+    (arms, lab): (&[Arm], &LabSpec),
+) -> Roles {
+    let table = file.roles.value.as_ref();
+    let written = table.and_then(|roles| roles.drivers.value.as_deref()).unwrap_or_default();
+    let mut drivers: Vec<String> = Vec::new();
+    let known = || std::iter::once(LOCAL).chain(file.hosts.value.iter().flatten().map(|host| host.key()));
+    for field in written {
+        let Some(id) = field.value else { continue };
+        if !known().any(|host| host == id) {
+            field.wrong(&format!("names the host `{id}`, which is not there"), suggest::help(id, "hosts", known()));
+        } else if drivers.iter().any(|other| other == id) {
+            field.wrong(
+                &format!("names `{id}` a second time"),
+                "name each host once; `drivers` of a case says how many drivers there are",
+            );
+        } else if id == LOCAL
+            || (hosts.iter().any(|host| host.id == id) && (lab.wire.is_some() || reaches(field, context, arms)))
+        {
+            // One that is wrong is reported where it stands.
+            drivers.push(id.to_owned());
+        }
+    }
+    let idle = file.hosts.value.iter().flatten().filter(|host| host.key() != LOCAL);
+    for host in idle.filter(|host| written.iter().all(|field| field.value != Some(host.key()))) {
+        let help = "name it in `[roles]`, such as `drivers = [\"NAME\"]`, or leave it out";
+        host.wrong_key("has no role, so it would take no part", help);
+    }
+    if drivers.is_empty() { Roles::default() } else { Roles { drivers } }
 }
 
 /// Whether all arms can be reached: a machine elsewhere cannot send a packet into the lab.
@@ -84,24 +104,22 @@ fn reaches(item: &Cursor<'_>, context: &Context<'_>, arms: &[Arm]) -> bool {
             "is a machine of its own and cannot reach {}: their network is inside this host and has no way out",
             inside.join(", ")
         );
-        item.wrong(&what, "write `clients = [\"local\"]`, or compare only arms that are machines of their own");
+        item.wrong(&what, "write `drivers = [\"local\"]`, compare only arms that are machines of their own, or put the lab on a card of this host by `[lab] wire`");
     }
     inside.is_empty()
 }
 
-/// What exists already is not made in numbers.
+/// What exists already is there in the numbers in which it exists.
 pub(super) fn in_numbers(context: &Context<'_>, arms: &[Arm], cases: &[Case]) {
-    let outside = arms.iter().find(|arm| context.catalog.reaches_outside(&arm.platform, &arm.options));
-    let Some(arm) = outside else { return };
+    let machines = |arm: &&Arm| context.catalog.machines(&arm.platform, &arm.options).unwrap_or(u32::MAX);
+    let outside = arms.iter().filter(|arm| context.catalog.reaches_outside(&arm.platform, &arm.options));
+    // What holds for the one with the fewest holds for all.
+    let Some(arm) = outside.min_by_key(machines) else { return };
     for case in cases {
         let refuse = |key: &str, asks: &str, help: &str| {
             let what = format!("asks for {asks}, and the arm `{}` is a machine that tare does not make", arm.id);
             context.case(case).get(key).wrong(&what, help);
         };
-        if case.neighbours.is_some() {
-            let help = "leave the neighbours out, or the arm; such arms go into a study of their own";
-            refuse("neighbours", "guests beside the measured one", help);
-        }
         if case.load.is_density() {
             let help = "measure one guest, or leave the arm out; such arms go into a study of their own";
             refuse("density", "guests that are added one by one", help);
@@ -116,10 +134,13 @@ pub(super) fn in_numbers(context: &Context<'_>, arms: &[Arm], cases: &[Case]) {
             let help = "leave the arm out: its machine cannot reach the lab's network, in which that would be";
             refuse("workload", &what, help);
         }
-        let guests = case.load.guests().count;
-        if guests > 1 {
-            let help = "measure one guest, or leave the arm out; such arms go into a study of their own";
-            refuse("guests", &format!("{guests} guests at one time"), help);
+        let there = context.catalog.machines(&arm.platform, &arm.options).unwrap_or(u32::MAX);
+        let (guests, beside) = (case.load.guests().count, case.neighbours.map_or(0, |neighbours| neighbours.count));
+        if guests.saturating_add(beside) > there {
+            let help =
+                "name more machines for the arm, or ask for fewer guests; such arms may go into a study of their own";
+            let what = format!("{} guests at one time, of which the arm has {there}", guests + beside);
+            refuse(if beside > 0 { "neighbours" } else { "guests" }, &what, help);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `[lab]`.
 
-use tare_model::study::{LabSpec, Placement};
+use tare_model::study::{LabSpec, Placement, Wire};
 use tare_model::units::Span;
 
 use crate::cpus;
@@ -12,6 +12,7 @@ const DEFAULT: LabSpec = LabSpec {
     mtu: 1500,
     offloads: true,
     link_rate: None,
+    wire: None,
     congestion_control: None,
     placement: Placement::Separate,
     sample_interval: Span::from_millis(200),
@@ -24,10 +25,35 @@ pub(super) fn lab(lab: Option<&file::Lab<'_>>) -> LabSpec {
         mtu: lab.mtu.or(DEFAULT.mtu),
         offloads: lab.offloads.or(DEFAULT.offloads),
         link_rate: lab.link_rate.value,
+        wire: wire(lab),
         congestion_control: lab.congestion_control.value.map(str::to_owned),
         placement: placement(&lab.placement).unwrap_or(DEFAULT.placement),
         sample_interval: lab.sample_interval.or(DEFAULT.sample_interval),
     }
+}
+
+/// Addresses of a lab that are no guest's: those of the driver here, and of programs beside the bridge.
+const NO_GUESTS: u32 = 2;
+
+fn wire(lab: &file::Lab<'_>) -> Option<Wire> {
+    let table = lab.wire.value.as_ref()?;
+    let (interface, addresses) = (table.interface.value?, table.addresses.value?);
+    if addresses.count() <= NO_GUESTS {
+        let what = format!(
+            "has {} addresses, and the driver of this host and programs beside the bridge take {NO_GUESTS}",
+            addresses.count()
+        );
+        table.addresses.wrong(&what, "name a longer range: one more for each guest that stands at a time");
+    }
+    if lab.link_rate.is_there() {
+        let what = "bounds the link of the driver on this host, and with `wire` load comes over a card that has a rate of its own";
+        lab.link_rate.wrong(what, "leave it out, and set the rate of the card itself");
+    }
+    Some(Wire {
+        interface: interface.to_owned(),
+        addresses: Some(addresses),
+        cuts_off_host: table.cuts_off_host.or(false),
+    })
 }
 
 fn placement(field: &Field<'_, Or<Placement, file::Listed<'_>>>) -> Option<Placement> {

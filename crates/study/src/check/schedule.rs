@@ -1,7 +1,7 @@
 //! `schedule` and `turns`: whether the arms of a case take turns, and how.
 
 use tare_model::merging::HostMemory;
-use tare_model::study::{Arm, Case, CaseLoad, CaseSchedule, ClientHost, LabSpec};
+use tare_model::study::{Arm, Case, CaseLoad, CaseSchedule, LabSpec, Roles};
 use tare_model::traits::{Renewed, TurnTraits};
 use tare_model::turns::{ROUNDS_MAX, TurnSpec, Waiting};
 use tare_model::units::Span;
@@ -42,7 +42,7 @@ impl<'f> OfStudy<'f> {
     }
 
     /// Takes in what the arms are, and from where and over what their load comes.
-    pub(super) fn learn(&mut self, arms: &[Arm], way: (&ClientHost, &LabSpec), catalog: &dyn Catalog) {
+    pub(super) fn learn(&mut self, arms: &[Arm], way: (&Roles, &LabSpec), catalog: &dyn Catalog) {
         self.apart = apart(arms, way, catalog);
         let outside = arms.iter().find(|arm| catalog.reaches_outside(&arm.platform, &arm.options));
         self.outside = outside.map(|arm| arm.id.clone());
@@ -84,19 +84,15 @@ fn written<'f, T: Copy>(field: &Field<'f, T>) -> Option<Written<'f, T>> {
 }
 
 /// Why the arms cannot be alive at one time or have no common clock, and what would help.
-fn apart(
-    arms: &[Arm],
-    (client, lab): (&ClientHost, &LabSpec),
-    catalog: &dyn Catalog,
-) -> Option<(String, &'static str)> {
+fn apart(arms: &[Arm], (roles, lab): (&Roles, &LabSpec), catalog: &dyn Catalog) -> Option<(String, &'static str)> {
     if let Some(arm) = arms.iter().find(|arm| arm.host_memory != HostMemory::default()) {
         let why =
             format!("the arm `{}` sets how the whole host treats memory, and others are measured without that", arm.id);
         return Some((why, "leave `merging`, `ballooning` and `huge-pages` out"));
     }
-    if !client.is_local() {
+    if !roles.drives_locally() {
         let why = "load comes from another machine, and when a turn begins there is known only as exactly as the way to it allows";
-        return Some((why.to_owned(), "write `clients = [\"local\"]`"));
+        return Some((why.to_owned(), "write `drivers = [\"local\"]`"));
     }
     if lab.link_rate.is_some() {
         // Measured: bulk data in turns of 50 ms passed a link of 1 Gbit/s at 1.05, one arm after the other at 0.95.

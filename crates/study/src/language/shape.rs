@@ -9,7 +9,7 @@ use tare_model::load::Arrivals;
 use tare_model::merging::HugePages;
 use tare_model::study::{CompareWith, Placement};
 use tare_model::turns::Waiting;
-use tare_model::units::{BitRate, ByteSize, Rate, Span};
+use tare_model::units::{AddressRange, BitRate, ByteSize, Rate, Span};
 
 use crate::cpus;
 use crate::language::table::Field;
@@ -126,6 +126,8 @@ shapes! {
         |at| whole_time(at, Span::from_millis(EACH), Span::from_millis(MOST)), reference("span");
     /// The rate of a link: 1 Mbit/s to 100 Gbit/s.
     LinkRate -> BitRate = |at| within(at, at.quantity()?, BitRate(1_000_000)..=BitRate(100_000_000_000)), reference("bit-rate");
+    /// A range of addresses.
+    Addresses -> AddressRange = |at| at.quantity(), reference("addresses");
     /// A size of memory, from `LEAST` MiB.
     Size[LEAST: u64] -> ByteSize = |at| within(at, at.quantity()?, ByteSize(LEAST << 20)..=MOST_MEMORY), reference("size");
     /// A list of CPUs as the kernel writes it.
@@ -144,7 +146,7 @@ shapes! {
     /// Objectives by metric.
     Objectives -> () = |_| Some(()), json!({ "type": "object", "additionalProperties": { "type": ["string", "number"] } });
     /// A host; the schema of machines is added where it offers load.
-    Host -> () = |_| Some(()), json!({ "const": "local" });
+    Host -> () = |_| Some(()), json!({ "type": "object" });
 }
 
 fn name<'a>(at: &Cursor<'a>) -> Option<&'a str> {

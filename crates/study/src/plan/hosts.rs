@@ -1,6 +1,6 @@
 //! What it means for a run that some of its machines are not this host's guests.
 
-use tare_model::study::{Arm, ClientHost, Study};
+use tare_model::study::{Arm, Case, Study};
 
 use crate::catalog::Catalog;
 
@@ -31,13 +31,35 @@ pub(super) fn differences(study: &Study, catalog: &dyn Catalog) -> Vec<String> {
             named(&outside)
         ));
     }
-    if let ClientHost::Machine { .. } = study.client {
-        all.push(
-            "load comes from a machine of its own: the placement of CPUs on this host does not concern the driver"
-                .to_owned(),
-        );
+    if let Some(wire) = &study.lab.wire {
+        all.push(format!(
+            "guests are on the wire of `{}`, whose frames are the lab's while the run goes on: this host is not reached over it",
+            wire.interface
+        ));
     }
+    if !study.roles.drives_locally() {
+        let hosts: Vec<String> = study.roles.drivers.iter().map(|host| format!("`{host}`")).collect();
+        all.push(format!(
+            "load comes from {}: the placement of CPUs on this host does not concern drivers elsewhere",
+            hosts.join(", ")
+        ));
+    }
+    all.extend(study.cases.iter().filter_map(|case| idle_hosts(study, case)));
     all
+}
+
+/// Which hosts offer no load in a case, for want of drivers.
+fn idle_hosts(study: &Study, case: &Case) -> Option<String> {
+    let guests = case.load.guests();
+    let drivers = (guests.count * guests.drivers).max(1) as usize;
+    let idle: Vec<String> = study.roles.drivers.iter().skip(drivers).map(|host| format!("`{host}`")).collect();
+    (!idle.is_empty()).then(|| {
+        format!(
+            "`{}` has {drivers} driver(s), so {} offers no load in it (`drivers` says how many there are)",
+            case.id,
+            idle.join(", ")
+        )
+    })
 }
 
 /// Whether every guest is a machine that exists already, so that nothing is promised to guests on this host.

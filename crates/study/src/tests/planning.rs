@@ -198,11 +198,11 @@ fn a_plan_survives_its_file() {
     }
 }
 
-/// The good study with these arms and this client, on the fake platform whose guests are machines elsewhere.
-fn elsewhere(arms: &str, client: &str) -> Result<crate::LoadedStudy, crate::StudyError> {
+/// The good study with these arms and this host for load, on the fake platform whose guests are machines elsewhere.
+fn elsewhere(arms: &str, drivers: &str) -> Result<crate::LoadedStudy, crate::StudyError> {
     let text = format!(
         "schema = 1\nname = \"far\"\nquestion = \"How far?\"\nbaseline = \"here\"\nblocks = 2\nnoise-floor = false\n{arms}\n\
-         [hosts]\nclients = [{client}]\n[guest]\ncpus = 1000\nmemory = \"1TiB\"\n[phases]\nsteady-state = \"1s\"\n\
+         {drivers}\n[guest]\ncpus = 1000\nmemory = \"1TiB\"\n[phases]\nsteady-state = \"1s\"\n\
          [cases.idle]\nworkload = \"rr\"\n"
     );
     crate::parse("far.toml", &text, &Fake)
@@ -212,21 +212,26 @@ const FAR: &str = "[arms.here]\nplatform = \"far\"\noptions = { host = \"a\" }\n
 
 #[test]
 fn machines_elsewhere_are_asked_for_nothing_of_this_host_and_the_plan_says_what_differs() {
-    let study = elsewhere(FAR, "{ far = { host = \"b\" } }").unwrap().study;
-    let client =
-        tare_model::study::ClientHost::Machine { platform: "far".into(), options: serde_json::json!({ "host": "b" }) };
-    assert_eq!(study.client, client);
+    let study = elsewhere(
+        FAR,
+        "[hosts.b]\nfar = { host = \"b\" }\n[hosts.c]\nfar = { host = \"c\" }\n[roles]\ndrivers = [\"c\", \"b\"]",
+    )
+    .unwrap()
+    .study;
+    let ids: Vec<&str> = study.hosts.iter().map(|host| host.id.as_str()).collect();
+    assert_eq!((ids, study.roles.drivers.as_slice()), (vec!["b", "c"], ["c".to_owned(), "b".to_owned()].as_slice()));
+    assert_eq!(study.hosts[0].options, serde_json::json!({ "host": "b" }));
     let plan = plan(&study, &roomy(), &Fake).unwrap();
-    assert_eq!(plan.differences.len(), 2, "{:?}", plan.differences);
+    assert_eq!(plan.differences.len(), 3, "{:?}", plan.differences);
     assert!(
-        plan.differences[0].starts_with("`here` is not made by tare") && plan.differences[1].contains("the driver")
+        plan.differences[0].starts_with("`here` is not made by tare") && plan.differences[1].contains("from `c`, `b`")
     );
 }
 
 #[test]
 fn arms_on_two_networks_are_planned_with_that_said() {
     let arms = FAR.to_owned() + "[arms.native]\nplatform = \"native\"\n";
-    let mut study = elsewhere(&arms, "\"local\"").unwrap().study;
+    let mut study = elsewhere(&arms, "").unwrap().study;
     study.cases[0].guest.memory = ByteSize(64 << 20);
     let plan = plan(&study, &roomy(), &Fake).unwrap();
     let said = plan.differences.iter().any(|said| said.contains("one of these networks") && said.contains("`native`"));
@@ -237,12 +242,12 @@ fn arms_on_two_networks_are_planned_with_that_said() {
 fn neighbours_of_a_machine_elsewhere_are_refused_at_their_line() {
     let arms =
         FAR.to_owned() + "[cases.busy]\nworkload = \"rr\"\nneighbours = { count = 1, cpus = 1, memory = \"64MiB\" }\n";
-    let error = elsewhere(&arms, "\"local\"").unwrap_err();
+    let error = elsewhere(&arms, "").unwrap_err();
     let [problem] = error.problems() else { panic!("{error}") };
     assert_eq!(problem.path, ["cases", "busy", "neighbours"]);
     assert!(problem.message.contains("`here`"), "{}", problem.message);
     let arms = FAR.to_owned() + "[cases.two]\nworkload = \"store\"\nguests = 2\n";
-    let error = elsewhere(&arms, "\"local\"").unwrap_err();
+    let error = elsewhere(&arms, "").unwrap_err();
     let [problem] = error.problems() else { panic!("{error}") };
     assert_eq!(problem.path, ["cases", "two", "guests"]);
 }

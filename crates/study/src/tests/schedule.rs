@@ -178,7 +178,7 @@ fn a_machine_elsewhere_is_one_guest_at_a_time_driven_from_here_and_never_stopped
     assert_eq!(why(&study_of(&far_baseline), "idle"), why_not);
     let alone = far_baseline.replace("blocks = 3", "blocks = 3\nnoise-floor = false");
     assert_eq!(turns(&study_of(&alone), "idle").turn, ms(20));
-    let client = "[hosts]\nclients = [{ far = { host = \"c\" } }]\n";
+    let client = "[hosts.c]\nfar = { host = \"c\" }\n[roles]\ndrivers = [\"c\"]\n";
     let all_far = alone.replace("platform = \"native\"", "platform = \"far\"\noptions = { host = \"b\" }") + client;
     assert!(why(&study_of(&all_far), "idle").starts_with("load comes from another machine"));
     let busy = format!("{IDLE}busy-target = true\n");

@@ -190,7 +190,7 @@ fn the_schema_refuses_what_a_schema_can_refuse() {
         ("rate = \"1000/s\"", "rate = 1000"),
         ("arrivals = \"uniform\"", "arrivals = \"even\""),
         ("guest-cpus = \"1-3,5\"", "guest-cpus = \"some\""),
-        ("clients = [\"local\"]", "clients = [\"other\"]"),
+        ("drivers = [\"local\"]", "drivers = \"local\""),
         ("[cases.bulk]", "[cases.\"Bulk data\"]"),
         ("count = 6", "count = 0"),
         ("busy-target = true", "busy-target = true\nload = { closed = { clients = 1 } }"),

@@ -19,7 +19,7 @@ use tare_workload::{DriverSite, WorkSite};
 
 use super::drive::Ready;
 use super::governed::Governed;
-use super::target::Target;
+use super::target::{Target, clock_facts};
 use super::{Gathered, Stop, Trial};
 use crate::host::Watched;
 use crate::observer::ScaleUpNow;
@@ -212,8 +212,7 @@ impl Ascending<'_> {
     }
 
     fn end_drivers(&mut self, gathered: &mut Gathered) {
-        let clock = self.targets.iter().find_map(|target| target.clients.first()?.clock_fact());
-        gathered.facts.extend(clock.map(|fact| ("driver clock".to_owned(), fact)));
+        gathered.facts.extend(clock_facts(&self.targets));
         for target in std::mem::take(&mut self.targets) {
             end_clients(target, gathered);
         }

@@ -1,0 +1,240 @@
+//! A lab across machines: guests on a wire, and load from hosts beside it, each with an sshd and a kernel's network of its own.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::common::{
+    self, CONTAINER, cache, expect_code, journal, left_by_runs_into, outcomes, postgres, query, run, small_study,
+    stderr, stdout, tare, until, write_study,
+};
+use crate::remote::sshd::{PLAIN, Sshd, apart};
+use serde_json::json;
+use tare_model::trial::Outcome;
+use tare_record::RunFolder;
+use tare_testkit::skipped;
+
+/// The card of this host that is on the wire, and its addresses for the lab.
+const CARD: &str = "card0";
+const RANGE: &str = "203.0.113.100-203.0.113.120/24";
+
+fn ip(words: &str) {
+    let ran = Command::new("ip").args(words.split(' ')).output().unwrap();
+    assert!(ran.status.success(), "ip {words}: {}", stderr(&ran));
+}
+
+/// A switch that this host's card is plugged into.
+fn switch() {
+    ip("link add sw type bridge forward_delay 0");
+    ip("link set sw up");
+    ip("link add card0 type veth peer name port0");
+    ip("link set port0 master sw up");
+    ip("link set card0 up");
+}
+
+/// A host beside this one: reached by ssh over a network of its own, and on the wire.
+struct Beside {
+    number: u8,
+    sshd: Child,
+}
+
+impl Beside {
+    fn new(ours: &Sshd, number: u8) -> Self {
+        let folder = ours.folder().display().to_string();
+        let go = ours.folder().join(format!("go-{number}"));
+        let _ = std::fs::remove_file(&go);
+        let config = std::fs::read_to_string(ours.folder().join(format!("{PLAIN}.conf"))).unwrap();
+        let config = config.replace("127.0.0.1", &format!("10.99.{number}.2"));
+        std::fs::write(ours.folder().join(format!("beside-{number}")), config).unwrap();
+        let script = "ip link set lo up; until [ -e \"$1/go-$2\" ]; do sleep 0.02; done; \
+                      exec /usr/sbin/sshd -D -e -f \"$1/beside-$2\" 2>\"$1/beside-$2.log\"";
+        let mut command = Command::new("unshare");
+        command.args(["--net", "sh", "-c", script, "beside", &folder, &number.to_string()]).stdin(Stdio::null());
+        let sshd = command.spawn().unwrap();
+        let namespace = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/net")).unwrap();
+        let (pid, own) = (sshd.id().to_string(), namespace("self"));
+        until("a namespace of its own", || namespace(&pid) != own);
+        let inside = |words: &str| {
+            let all: Vec<&str> = ["-t", &pid, "-n", "ip"].into_iter().chain(words.split(' ')).collect();
+            assert!(Command::new("nsenter").args(all).status().unwrap().success(), "{words}");
+        };
+        ip(&format!("link add m{number} type veth peer name admin netns {pid}"));
+        ip(&format!("addr add 10.99.{number}.1/24 dev m{number}"));
+        ip(&format!("link set m{number} up"));
+        ip(&format!("link add w{number} type veth peer name wire netns {pid}"));
+        ip(&format!("link set w{number} master sw up"));
+        for (link, address) in [("admin", format!("10.99.{number}.2")), ("wire", format!("203.0.113.{number}"))] {
+            inside(&format!("addr add {address}/24 dev {link}"));
+            inside(&format!("link set {link} up"));
+        }
+        std::fs::write(go, "").unwrap();
+        let log = ours.folder().join(format!("beside-{number}.log"));
+        until("its sshd", || std::fs::read_to_string(&log).unwrap_or_default().contains("listening"));
+        Self { number, sshd }
+    }
+
+    /// As a study names it.
+    fn table(&self, ours: &Sshd) -> String {
+        let mut options = ours.options(PLAIN);
+        options["host"] = json!(format!("10.99.{}.2", self.number));
+        options["address"] = json!(format!("203.0.113.{}", self.number));
+        let fields = options.as_object().unwrap().iter().map(|(key, value)| format!("{key} = {value}"));
+        let fields: Vec<String> = fields.collect();
+        format!("[hosts.client-{}]\nssh = {{ {} }}\n", self.number, fields.join(", "))
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        let _ = self.sshd.kill();
+        let _ = self.sshd.wait();
+        for link in ["m", "w"] {
+            let _ = Command::new("ip").args(["link", "del", &format!("{link}{}", self.number)]).output();
+        }
+    }
+}
+
+/// A study with its lab on the wire, and load from these hosts.
+fn on_the_wire(study: &str, ours: &Sshd, hosts: &[&Beside]) -> String {
+    let tables: String = hosts.iter().map(|host| host.table(ours)).collect();
+    let ids: Vec<String> = hosts.iter().map(|host| format!("\"client-{}\"", host.number)).collect();
+    let wire = format!("wire = {{ interface = \"{CARD}\", addresses = \"{RANGE}\" }}");
+    let roles = format!("[roles]\ndrivers = [{}]\n", ids.join(", "));
+    format!("{study}\n[lab]\n{wire}\n{tables}{roles}")
+}
+
+fn embedded() -> Option<String> {
+    let fetched = |entry: std::fs::DirEntry| entry.path().join("bin/postgres").exists();
+    if std::fs::read_dir(cache().join("bundle")).into_iter().flatten().flatten().any(fetched) {
+        return Some("embedded".into());
+    }
+    postgres()
+}
+
+#[test]
+fn four_drivers_on_two_hosts_drive_two_databases_on_a_wire() {
+    apart(skipped, |ours| {
+        let Some(postgres) = embedded() else { return };
+        switch();
+        let hosts = [Beside::new(ours, 1), Beside::new(ours, 2)];
+        let case = format!(
+            "[cases.orders]\nworkload = \"store\"\nguests = 2\ndrivers = 2\nload = {{ closed = {{ clients = 2 }} }}\n\
+             parameters = {{ db-size = \"10MB\", postgres = \"{postgres}\" }}\n"
+        );
+        let phases = [("warm-up", "1s"), ("steady-state", "2s"), ("ramp-down", "100ms")];
+        let study = common::study(1, CONTAINER, "512MiB", &phases, &case);
+        let folder = tempfile::tempdir().unwrap();
+        let study = write_study(folder.path(), &on_the_wire(&study, ours, &[&hosts[0], &hosts[1]]));
+        let (study, out) = (study.to_str().unwrap().to_owned(), folder.path().join("run"));
+        let planned = run(&["plan", &study]);
+        expect_code(&planned, 0);
+        let said = stdout(&planned).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            said.contains("guests are on the wire of `card0`") && said.contains("from `client-1`, `client-2`"),
+            "{said}"
+        );
+        let output = run(&["run", &study, "--out", out.to_str().unwrap()]);
+        expect_code(&output, 0);
+        assert_eq!(outcomes(&out), vec!["completed"; 2], "{}", stderr(&output));
+        assert_eq!(left_by_runs_into(folder.path()), Vec::<String>::new());
+        let facts = query::<String>(&out, "SELECT DISTINCT name FROM facts");
+        for expected in ["clock of host client-1", "clock of host client-2", "drivers began within"] {
+            assert!(facts.iter().any(|fact| fact == expected), "{expected}: {facts:?}");
+        }
+        let folder = RunFolder::open(&out).unwrap();
+        let machines: Vec<&str> = folder.environment().machines.iter().map(|machine| machine.name.as_str()).collect();
+        assert_eq!(machines, ["host client-1", "host client-2"]);
+        let plan = std::fs::read_to_string(out.join("plan.json")).unwrap();
+        assert!(plan.contains(CARD) && !plan.contains("203.0.113"), "{plan}");
+        // Each guest has one driver on each host; what they did adds up.
+        let parts =
+            query::<f64>(&out, "SELECT value FROM parts WHERE metric = 'orders_per_minute' AND driver IS NOT NULL");
+        assert!(parts.len() == 8 && parts.iter().all(|orders| *orders > 0.0), "{parts:?}");
+    });
+}
+
+#[test]
+fn a_host_that_is_lost_fails_its_trial_with_its_name_and_leaves_nothing() {
+    apart(skipped, |ours| {
+        switch();
+        let lost = Beside::new(ours, 1);
+        let study = small_study(1, CONTAINER).replace("steady-state = \"200ms\"", "steady-state = \"30s\"");
+        let folder = tempfile::tempdir().unwrap();
+        let study = write_study(folder.path(), &on_the_wire(&study, ours, &[&lost]));
+        let out = folder.path().join("run");
+        let mut command = tare();
+        command.args(["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]).stdout(Stdio::null());
+        let running = command.stderr(Stdio::piped()).spawn().unwrap();
+        until("load", || journal(&out).contains("\"drive\""));
+        std::thread::sleep(Duration::from_millis(500));
+        // All of the host is gone at once.
+        ip("link del m1");
+        let pid = lost.sshd.id();
+        for child in std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap().split_whitespace() {
+            let _ = Command::new("kill").args(["-9", child]).status();
+        }
+        drop(lost);
+        let output = running.wait_with_output().unwrap();
+        // The trials end with the reason. What is on the host that is lost stays on the list.
+        let said = stderr(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("its figures stand") && !said.contains("no further trial was started"), "{said}");
+        let reasons: Vec<String> = RunFolder::open(&out)
+            .unwrap()
+            .trials()
+            .unwrap()
+            .into_iter()
+            .filter_map(|trial| match trial.outcome {
+                Outcome::Failed { reason, .. } => Some(reason),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(reasons.len(), 2, "the run went on: {reasons:?}");
+        assert!(reasons.iter().all(|reason| reason.contains("host `client-1`")), "{reasons:?}");
+        // Another run does not wait for it, and once the host is back it is taken away.
+        let plain = write_study(folder.path(), &small_study(1, CONTAINER));
+        let next = run(&["run", plain.to_str().unwrap(), "--out", folder.path().join("next").to_str().unwrap()]);
+        expect_code(&next, 0);
+        assert!(stderr(&next).contains("on another machine"), "{}", stderr(&next));
+        let _back = Beside::new(ours, 1);
+        expect_code(&run(&["reap"]), 0);
+        assert_eq!(left_by_runs_into(folder.path()), Vec::<String>::new());
+    });
+}
+
+#[test]
+fn an_address_in_use_and_a_card_that_is_missing_are_found_before_anything_is_started() {
+    apart(skipped, |ours| {
+        switch();
+        let host = Beside::new(ours, 105);
+        let study = on_the_wire(&small_study(1, CONTAINER), ours, &[&host]);
+        let folder = tempfile::tempdir().unwrap();
+        let refused = |study: &str| {
+            let path = write_study(folder.path(), study);
+            let out = folder.path().join("run");
+            let output = run(&["run", path.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+            expect_code(&output, 4);
+            assert!(!out.exists(), "a run folder was made");
+            stderr(&output).split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        let said = refused(&study);
+        assert!(said.contains("203.0.113.105 is in use there by") && said.contains("Name a range"), "{said}");
+        let said = refused(&study.replace(CARD, "card7"));
+        assert!(said.contains("no such network card"), "{said}");
+    });
+}
+
+/// The lab of a study that loses its wire's name is a study like others.
+#[test]
+fn drivers_beside_the_host_need_a_wire() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = "[hosts.client-1]\nssh = { host = \"192.0.2.1\" }\n[roles]\ndrivers = [\"client-1\"]\n";
+    let path = write_study(folder.path(), &(small_study(1, CONTAINER) + host));
+    let output = run(&["plan", path.to_str().unwrap()]);
+    expect_code(&output, 2);
+    let said = stderr(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("cannot reach `native`, `container`") && said.contains("[lab] wire"), "{said}");
+    let wired = format!("[lab]\nwire = {{ interface = \"{CARD}\", addresses = \"{RANGE}\" }}\n");
+    let path = write_study(folder.path(), &(small_study(1, CONTAINER) + &wired + host));
+    expect_code(&run(&["plan", Path::new(&path).to_str().unwrap()]), 0);
+}
