@@ -10,6 +10,7 @@ mod bundle;
 mod checks;
 mod clock;
 mod entry;
+mod exchanges;
 mod failure;
 mod faults;
 mod figures;

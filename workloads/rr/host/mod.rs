@@ -6,16 +6,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tare_model::deviation::Deviation;
-use tare_model::drive::{DriveResult, Exchange, SocketDrive, SocketOptions, SocketServer, Wait};
+use tare_model::drive::{DriveResult, Exchange, Wait};
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
 use tare_model::metric::{Better, MetricSpec, Unit};
-use tare_model::packed::Packed;
 use tare_model::traits::TurnTraits;
 use tare_model::{ByteSize, Span};
 use tare_wire::ServeReport;
 
 use crate::entry::{Entry, filled, read, schema};
+use crate::exchanges::{Exchanges, FAILED_MAX, unanswered};
 use crate::figures::{Figures, too_few};
 use crate::site::Drive;
 use crate::yields::{add_server, from_result};
@@ -134,15 +134,9 @@ fn checked(parameters: &Value) -> Result<Parameters, FieldError> {
 struct Rr(Parameters);
 
 impl Rr {
-    fn socket(&self) -> SocketOptions {
-        let buffer_bytes = self.0.buffer.and_then(|size| u32::try_from(size.0).ok());
-        // The lab sets congestion control for both ends' namespaces, so sockets need not.
-        SocketOptions { buffer_bytes, congestion_control: None }
-    }
-
-    // `checked` bounds both sizes far below u32.
-    fn bytes(size: ByteSize) -> u32 {
-        u32::try_from(size.0).unwrap_or(u32::MAX)
+    fn exchanges(&self) -> Exchanges {
+        let Parameters { exchange, request, response, wait, buffer, loss_timeout, record, .. } = self.0;
+        Exchanges { exchange, request, response, wait, buffer, record, loss_timeout }
     }
 }
 
@@ -174,31 +168,10 @@ impl Workload for Rr {
     }
 
     fn prepare(&self, site: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {
-        let spec = SocketServer::Rr {
-            exchange: self.0.exchange,
-            request_bytes: Self::bytes(self.0.request),
-            response_bytes: Self::bytes(self.0.response),
-            wait: self.0.wait,
-            delay_permille: None,
-            socket: self.socket(),
-        };
-        let (server, address) = site.serve(&spec)?;
-        let kind = SocketDrive::Rr {
-            exchange: self.0.exchange,
-            request_bytes: Self::bytes(self.0.request),
-            response_bytes: Self::bytes(self.0.response),
-            wait: self.0.wait,
-        };
-        let drive = Drive {
-            task: Packed::of(&kind)?,
-            targets: vec![address],
-            socket: self.socket(),
-            record: self.0.record,
-            loss_timeout: self.0.loss_timeout,
-        };
+        let (server, drive) = self.exchanges().serve(site)?;
         Ok(Box::new(Running {
             server,
-            sizes: Sizes { exchange: self.0.exchange, request: self.0.request.0, response: self.0.response.0 },
+            exchanges: self.exchanges(),
             drive,
             verdict: self.0.verdict,
             connections: site.load.connections(),
@@ -212,7 +185,7 @@ impl Workload for Rr {
 /// A server that listens in the guest, and what the driver is asked to do, without the schedule.
 struct Running {
     server: u64,
-    sizes: Sizes,
+    exchanges: Exchanges,
     drive: Drive,
     verdict: VerdictOn,
     connections: u32,
@@ -248,32 +221,9 @@ impl Prepared for Running {
             .filter(|(n, _)| tare_model::count::reason(n).is_some())
             .map(|(_, c)| c)
             .sum();
-        let wrong = disagreement(&self.sizes, &report, self.answered, u64::from(self.connections) + failed);
+        let wrong = self.exchanges.disagreement(&report, self.answered, u64::from(self.connections) + failed);
         Ok(wrong.or(server_errors(&report, self.answered, driven)))
     }
-}
-
-/// The bytes of an exchange.
-struct Sizes {
-    exchange: Exchange,
-    request: u64,
-    response: u64,
-}
-
-/// How server and driver disagree about the exchanges of all phases, if they do. Every answered one was served,
-/// and on a stream none was served beyond those but `in_doubt`: at most one a connection that was under way
-/// at the end, and those that failed. Of datagrams any number may have been served and lost on their way back.
-fn disagreement(sizes: &Sizes, report: &ServeReport, answered: u64, in_doubt: u64) -> Option<String> {
-    let (received, sent) = (report.bytes_in / sizes.request, report.bytes_out / sizes.response);
-    let whole = report.bytes_in.is_multiple_of(sizes.request) && report.bytes_out.is_multiple_of(sizes.response);
-    let too_few = received < answered || sent < answered;
-    let too_many = sizes.exchange != Exchange::UdpRr && received.max(sent) > answered + in_doubt;
-    (!whole || too_few || too_many).then(|| {
-        format!(
-            "the driver counts {answered} answered exchanges in all phases (and {in_doubt} at most in doubt), but the server received {} bytes, {received} requests, and sent {} bytes, {sent} responses",
-            report.bytes_in, report.bytes_out
-        )
-    })
 }
 
 /// Tells of the server's own errors, by count and flag; `Some(reason)` when they are too many.
@@ -281,29 +231,6 @@ fn server_errors(report: &ServeReport, answered: u64, driven: &mut Driven) -> Op
     let count = add_server(report, driven)?;
     (count as f64 > FAILED_MAX * answered as f64)
         .then(|| format!("the server counts {count} errors on {answered} exchanges, first: {}", report.errors[0].0))
-}
-
-/// Largest part of the operations that may fail or stay unfinished. A few refused connections under overload
-/// are a finding; a run that fails more often measures how it fails.
-const FAILED_MAX: f64 = 0.01;
-/// Largest part of the datagrams that may be lost. Loss is in the nature of the thing, and a lost exchange counts as longer than all
-/// others.
-const LOST_MAX: f64 = 0.05;
-
-/// Why figures must not be used in which so many operations got no answer.
-fn unanswered(result: &DriveResult) -> Option<String> {
-    let failed: u64 = result.errors.iter().map(|(_, count)| count).sum();
-    let (lost, unfinished) = (result.lost, result.unfinished);
-    let all = result.operations + failed + lost + unfinished;
-    let bad = (failed + unfinished) as f64 > FAILED_MAX * all as f64 || lost as f64 > LOST_MAX * all as f64;
-    let first = result.errors.first().map(|(reason, _)| format!("; first error: {reason}")).unwrap_or_default();
-    bad.then(|| {
-        format!(
-            "of {all} exchanges {failed} failed, {unfinished} were unfinished (together {} % are allowed) and {lost} were lost ({} %){first}",
-            FAILED_MAX * 100.0,
-            LOST_MAX * 100.0
-        )
-    })
 }
 
 /// The metrics of `rr` from what the driver saw. A quantile beyond which fewer than ten operations lie is left out.
@@ -397,24 +324,6 @@ mod tests {
         let reason = invalid(60, 0, 60).unwrap();
         assert!(reason.contains("60 failed, 60 were unfinished") && reason.contains("connection reset"), "{reason}");
         assert!(invalid(0, 600, 0).unwrap().contains("600 were lost"));
-    }
-
-    #[test]
-    fn server_and_driver_must_agree_about_what_was_exchanged() {
-        let report = |received: u64, sent: u64| ServeReport {
-            bytes_in: received * 128,
-            bytes_out: sent * 64,
-            ..ServeReport::default()
-        };
-        let check = |exchange, report| disagreement(&Sizes { exchange, request: 128, response: 64 }, &report, 1000, 4);
-        assert_eq!(check(Exchange::TcpRr, report(1000, 1000)), None);
-        assert_eq!(check(Exchange::TcpRr, report(1004, 1002)), None);
-        assert!(check(Exchange::TcpRr, report(1005, 1000)).unwrap().contains("1005 requests"));
-        assert!(check(Exchange::TcpCrr, report(999, 1000)).is_some());
-        assert!(check(Exchange::TcpRr, report(1000, 999)).is_some());
-        assert!(check(Exchange::TcpRr, ServeReport { bytes_in: 128_001, ..report(1000, 1000) }).is_some());
-        assert_eq!(check(Exchange::UdpRr, report(1900, 1900)), None, "answers may be lost on their way");
-        assert!(check(Exchange::UdpRr, report(999, 999)).is_some());
     }
 
     #[test]
