@@ -23,7 +23,7 @@ pub(crate) fn completed(record: &TrialRecord) -> Option<&Measurement> {
     }
 }
 
-/// The distributions of an arm's trials: response time, and service time where it is another.
+/// The distributions of an arm's trials: response time, service time where it is another, and the response time of a probe where there was one.
 pub(crate) fn of_arm(arm: &str, trials: &[&TrialRecord]) -> Vec<Distribution> {
     let named = |name: &str| -> Vec<&Histogram> {
         trials.iter().filter_map(|record| completed(record)?.histograms.get(name)).filter(|h| !h.is_empty()).collect()
@@ -35,6 +35,7 @@ pub(crate) fn of_arm(arm: &str, trials: &[&TrialRecord]) -> Vec<Distribution> {
     if !same {
         distributions.extend(distribution(arm, histogram::SERVICE, &service));
     }
+    distributions.extend(distribution(arm, histogram::PROBE, &named(histogram::PROBE)));
     distributions
 }
 
@@ -237,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn service_time_is_reported_where_it_differs() {
+    fn service_time_is_reported_where_it_differs_and_that_of_a_probe_where_there_was_one() {
         let plan = tare_record::testing::plan(1);
         let mut record = tare_record::testing::trial(&plan, 0);
         assert_eq!(of_arm("native", &[&record]).len(), 1);
@@ -246,6 +247,11 @@ mod tests {
         }
         let names: Vec<_> = of_arm("native", &[&record]).into_iter().map(|d| d.name).collect();
         assert_eq!(names, ["response", "service"]);
+        if let Outcome::Completed(m) = &mut record.outcome {
+            m.histograms = [(histogram::PROBE.to_owned(), of(1..=1000))].into();
+        }
+        let names: Vec<_> = of_arm("native", &[&record]).into_iter().map(|d| d.name).collect();
+        assert_eq!(names, [histogram::PROBE], "bulk data alone has no response time");
     }
 
     #[test]

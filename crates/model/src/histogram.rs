@@ -8,6 +8,8 @@ pub const RESPONSE: &str = "response";
 pub const SERVICE: &str = "service";
 /// Name of the times from when they were due to their start.
 pub const LATENESS: &str = "lateness";
+/// Name of the response times of a probe beside the load, nanoseconds from the intended start.
+pub const PROBE: &str = "latency probe response";
 
 /// Operations that must lie beyond a percentile for it to be reported: with fewer, single operations decide it.
 pub const BEYOND: f64 = 10.0;

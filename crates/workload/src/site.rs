@@ -242,7 +242,17 @@ impl WorkSite<'_> {
 
     /// Has the client's agent open all connections of a driver; returns the driver's number.
     pub(crate) fn connect(&self, drive: Drive, schedule: &Schedule) -> Result<u64, WorkloadError> {
-        self.first().connect(self.load, drive, schedule, CONNECTING + self.timeout)
+        self.connect_under(self.load, drive, schedule)
+    }
+
+    /// The same with another load than the study's.
+    pub(crate) fn connect_under(
+        &self,
+        load: LoadModel,
+        drive: Drive,
+        schedule: &Schedule,
+    ) -> Result<u64, WorkloadError> {
+        self.first().connect(load, drive, schedule, CONNECTING + self.timeout)
     }
 
     /// The same with another load than the study's and a seed of the guest's own; it may take `longest`.
@@ -261,6 +271,16 @@ impl WorkSite<'_> {
     pub(crate) fn drive(&self, driver: Option<u64>, schedule: &Schedule) -> Result<DriveResult, WorkloadError> {
         let drive = driver.ok_or(WorkloadError::NotConnected)?;
         self.first().drive(drive, schedule, self.timeout)
+    }
+
+    /// Has the client's agent drive load with several drivers that [`Self::connect`] gave, all from the same moment; their results, in order.
+    pub(crate) fn drive_beside(
+        &self,
+        drivers: Vec<u64>,
+        schedule: &Schedule,
+    ) -> Result<Vec<DriveResult>, WorkloadError> {
+        let sites = vec![self.first(); drivers.len()];
+        side_by_side(&sites, drivers, |driver, drive| driver.drive(drive, schedule, self.timeout))
     }
 
     fn first(&self) -> DriverSite<'_> {

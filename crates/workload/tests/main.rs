@@ -12,6 +12,8 @@ mod java;
 mod social;
 #[path = "../../../workloads/store/tests/host.rs"]
 mod store;
+#[path = "../../../workloads/stream/tests/host.rs"]
+mod stream;
 mod turns;
 #[path = "../../../workloads/web/tests/host.rs"]
 mod web;

@@ -35,6 +35,7 @@ pub(super) fn deviations(parameters: &Parameters, streams: u32) -> Vec<Deviation
     if let Some(size) = parameters.buffer {
         differs("buffers of sockets", "tuned by the kernel", size.to_string(), "another number of bytes on the way");
     }
+    all.extend(parameters.probe.map(|probe| probe.deviation()));
     all
 }
 
@@ -48,7 +49,10 @@ mod tests {
             deviations(parameters, streams).into_iter().map(|own| own.what).collect()
         };
         assert_eq!(names(&Parameters::default(), 5), ["program"]);
-        let other = Parameters { method: SendMethod::Write, direction: Direction::Both, ..Parameters::default() };
-        assert_eq!(names(&other, 1), ["program", "sending", "streams", "direction"]);
+        let (method, direction, probe) =
+            (SendMethod::Write, Direction::Both, Some(super::super::probe::Parameters::default()));
+        let other = Parameters { method, direction, probe, ..Parameters::default() };
+        let differ = ["program", "sending", "streams", "direction", "latency probe beside the streams"];
+        assert_eq!(names(&other, 1), differ);
     }
 }

@@ -1,6 +1,7 @@
 //! `stream`: bulk data, modelled on netperf's TCP_STREAM, TCP_MAERTS and TCP_SENDFILE.
 
 mod deviations;
+mod probe;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,11 +21,12 @@ use crate::entry::{Entry, filled, read, schema};
 use crate::site::Drive;
 use crate::yields::{add_server, from_result};
 use crate::{Driven, Prepared, Schedule, Traits, UnitOfWork, WorkSite, Workload, WorkloadError};
+use probe::Probe;
 
 /// The registry's line.
 pub const ENTRY: Entry = Entry {
     name: "stream",
-    summary: "bulk data over TCP, one way or both: throughput",
+    summary: "bulk data over TCP, one way or both: throughput, and latency under load",
     schema: schema::<Parameters>,
     make: |parameters, load| {
         let parameters = checked(parameters)?;
@@ -52,6 +54,9 @@ pub struct Parameters {
     /// SO_SNDBUF and SO_RCVBUF at both ends; absent: the kernel tunes them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub buffer: Option<ByteSize>,
+    /// Small exchanges beside the streams, such as `{ every = "10ms" }`: latency under load. Absent: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probe: Option<probe::Parameters>,
 }
 
 impl Default for Parameters {
@@ -63,6 +68,7 @@ impl Default for Parameters {
             chunk: ByteSize(256 << 10),
             window: ByteSize(1 << 20),
             buffer: None,
+            probe: None,
         }
     }
 }
@@ -78,6 +84,7 @@ fn checked(parameters: &Value) -> Result<Parameters, FieldError> {
         let message = format!("a chunk of {} does not fit in a window of {}", read.chunk, read.window);
         return Err(FieldError::new(&["chunk"], message).help("make the window at least as large as the chunk"));
     }
+    read.probe.map_or(Ok(()), |probe| probe.check())?;
     Ok(read)
 }
 
@@ -109,15 +116,17 @@ impl Stream {
     /// Each turn has new connections. A stream that runs alone takes about 1 ms to flush its socket buffers and 2 ms to open the next connection,
     /// of which the file that is sent takes 1 ms a MiB. In the first part of a turn its window grows: with it a turn of 10 ms was seen to have
     /// 8 % less throughput than one of 40 ms. How fast a stream is differs by 15 % from connection to connection, so many short turns tell
-    /// more than a few long ones.
+    /// more than a few long ones. With a probe some of its exchanges are due in the measured part of every turn.
     fn turns(&self) -> TurnTraits {
-        let Parameters { method, window, .. } = &self.parameters;
+        let Parameters { method, window, probe, .. } = &self.parameters;
         let file_mib = if *method == SendMethod::Sendfile { window.0.div_ceil(1 << 20) } else { 0 };
         let gap_ms = 2 + u64::from(self.streams).saturating_mul(1 + file_mib);
+        let gap = Span::from_millis(gap_ms);
+        let probed = probe.map_or(Span::ZERO, |probe| Span { ns: gap.ns + 2 * probe.every.ns });
         TurnTraits {
-            turn: Span::from_millis(gap_ms.saturating_mul(6)),
-            warm_up: Span::from_millis(gap_ms),
-            gap: Span::from_millis(gap_ms),
+            turn: Span::from_millis(gap_ms.saturating_mul(6)).max(probed),
+            warm_up: gap,
+            gap,
             renewed: Some(Renewed::Connections),
             freezes: true,
             commands: None,
@@ -142,6 +151,7 @@ impl Workload for Stream {
             metrics.push(rate("to_guest_bits_per_s", "throughput to the guest"));
             metrics.push(rate("from_guest_bits_per_s", "throughput from the guest"));
         }
+        metrics.extend(self.parameters.probe.iter().flat_map(|_| probe::Parameters::metrics()));
         metrics
     }
 
@@ -164,7 +174,8 @@ impl Workload for Stream {
             Drive { task, targets: vec![address], socket: self.socket(), record: true, loss_timeout: Span::ZERO };
         let both = direction == Direction::Both;
         let deviations = deviations::deviations(&self.parameters, self.streams);
-        Ok(Box::new(Running { server, drive, both, deviations, driver: None, moved: (0, 0) }))
+        let probe = self.parameters.probe.map(|probe| Probe::prepare(site, probe)).transpose()?;
+        Ok(Box::new(Running { server, drive, both, deviations, probe, drivers: Vec::new(), moved: (0, 0) }))
     }
 }
 
@@ -175,22 +186,32 @@ struct Running {
     both: bool,
     /// What differs from the published original.
     deviations: Vec<Deviation>,
-    /// Number of the connected driver.
-    driver: Option<u64>,
+    /// What measures latency beside the streams.
+    probe: Option<Probe>,
+    /// Numbers of the connected drivers: that of the streams, and that of the probe.
+    drivers: Vec<u64>,
     /// Bytes to and from the guest in all phases, as the driver counts them.
     moved: (u64, u64),
 }
 
 impl Prepared for Running {
     fn connect(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<(), WorkloadError> {
-        self.driver = Some(site.connect(self.drive.clone(), schedule)?);
+        self.drivers = vec![site.connect(self.drive.clone(), schedule)?];
+        if let Some(probe) = &self.probe {
+            self.drivers.push(probe.connect(site, schedule)?);
+        }
         Ok(())
     }
 
     fn drive(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<Driven, WorkloadError> {
-        let result = site.drive(self.driver.take(), schedule)?;
-        self.moved = (result.bytes_to_guest_total, result.bytes_from_guest_total);
-        Ok(Driven { deviations: self.deviations.clone(), ..yields(result, self.both) })
+        let mut results = site.drive_beside(std::mem::take(&mut self.drivers), schedule)?.into_iter();
+        let streams = results.next().ok_or(WorkloadError::NotConnected)?;
+        self.moved = (streams.bytes_to_guest_total, streams.bytes_from_guest_total);
+        let mut driven = Driven { deviations: self.deviations.clone(), ..yields(streams, self.both) };
+        if let (Some(probe), Some(result)) = (&mut self.probe, results.next()) {
+            probe.add(result, &mut driven);
+        }
+        Ok(driven)
     }
 
     fn verify(&mut self, site: &WorkSite<'_>, driven: &mut Driven) -> Result<Option<String>, WorkloadError> {
@@ -199,7 +220,8 @@ impl Prepared for Running {
             return Ok(Some("no byte was carried in steady state".into()));
         }
         add_server(&report, driven);
-        Ok(disagreement(self.moved, &report))
+        let probed = self.probe.as_ref().map_or(Ok(None), |probe| probe.verify(site, driven))?;
+        Ok(disagreement(self.moved, &report).or(probed))
     }
 }
 
@@ -269,6 +291,44 @@ mod tests {
         assert_eq!(turns(&json!({}), 1), (ms(24), ms(4)));
         assert_eq!(turns(&json!({"method": "write", "window": "64MiB"}), 4), (ms(36), ms(6)));
         assert_eq!(turns(&json!({"window": "64MiB"}), 2), (ms(792), ms(132)));
+        assert_eq!(turns(&json!({"probe": {}}), 1), (ms(24), ms(4)));
+        assert_eq!(
+            turns(&json!({"probe": {"every": "50ms"}}), 1),
+            (ms(104), ms(4)),
+            "two exchanges are measured in each"
+        );
+    }
+
+    #[test]
+    fn a_probe_that_is_none_or_a_load_of_its_own_is_refused_at_its_field() {
+        let refused = |probe: Value| checked(&json!({ "probe": probe })).unwrap_err();
+        for (probe, field) in [
+            (json!({"every": "0s"}), "every"),
+            (json!({"every": "999us"}), "every"),
+            (json!({"every": "101ms"}), "every"),
+            (json!({"request": "0B"}), "request"),
+            (json!({"response": "4097B"}), "response"),
+            (json!({"rate": "10/s"}), "rate"),
+        ] {
+            assert_eq!(refused(probe).path, ["probe", field]);
+        }
+        let error = refused(json!({"every": "0s"}));
+        assert!(error.message.contains("1ms and 100ms") && error.help.is_some(), "{error}");
+        let whole = checked(&json!({"probe": {"every": "5ms"}})).unwrap().probe;
+        assert_eq!(whole.map(|probe| (probe.every, probe.request)), Some((Span::from_millis(5), ByteSize(1))));
+        assert_eq!(checked(&json!({})).unwrap().probe, None, "off");
+    }
+
+    #[test]
+    fn latency_under_load_is_a_metric_where_there_is_a_probe() {
+        let ids = |parameters: Value| -> Vec<String> {
+            let one = LoadModel::Closed { clients: 1, think_time: Span::ZERO };
+            let workload = (ENTRY.make)(&parameters, &one).ok().unwrap();
+            workload.metrics().into_iter().map(|spec| spec.id).collect()
+        };
+        assert_eq!(ids(json!({})), ["throughput_bits_per_s"]);
+        let probed = ["throughput_bits_per_s", "latency_under_load_p50_s", "latency_under_load_p99_s"];
+        assert_eq!(ids(json!({"probe": {}})), probed);
     }
 
     #[test]

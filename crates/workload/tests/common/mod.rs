@@ -65,6 +65,14 @@ impl Agent {
         Self { child, link: Some(link) }
     }
 
+    /// Has it, with all its threads, stand still for so long.
+    pub fn stand_still(&self, time: Duration) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+        std::thread::sleep(time);
+        rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
+    }
+
     pub fn link(&self) -> &Link {
         self.link.as_ref().unwrap()
     }
