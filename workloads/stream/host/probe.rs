@@ -14,7 +14,7 @@ use tare_model::drive::{DriveResult, Exchange, ServeReport, Wait};
 use tare_model::field::FieldError;
 use tare_model::load::{Arrivals, LoadModel};
 use tare_model::metric::{Better, MetricSpec, Unit};
-use tare_model::trial::Measurement;
+use tare_model::trial::{Flag, Measurement};
 use tare_model::written::value as written;
 use tare_model::{ByteSize, Histogram, Rate, Span, count, histogram};
 
@@ -38,6 +38,10 @@ const METRICS: [(&str, &str, f64); 2] = [
 ];
 /// The count of the exchanges that were due in the measured window.
 const EXCHANGES: &str = "latency probe exchanges";
+/// Above this share of the latency that is the driver's own wait for its CPUs a trial is flagged.
+const OWN_WAIT_MAX: f64 = 0.1;
+/// The kind of that flag.
+const LATE: &str = "latency-probe-late";
 
 /// A probe of latency under load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -163,6 +167,7 @@ fn add(result: DriveResult, driven: &mut Driven) {
     driven.invalid = driven.invalid.take().or_else(|| unanswered(&result).map(|why| format!("latency probe: {why}")));
     let cpu_ns = result.cpu_user_ns + result.cpu_system_ns;
     driven.facts.extend(facts(&result, cpu_ns));
+    driven.flags.extend(late(&result));
     let counts = &mut driven.measurement.counts;
     let errors = result.errors.iter().map(|(reason, n)| (count::error(&format!("latency probe: {reason}")), *n));
     let own = [(count::UNFINISHED, result.unfinished), (count::DRIVER_CPU_NS, cpu_ns)];
@@ -194,10 +199,28 @@ fn facts(result: &DriveResult, cpu_ns: u64) -> Vec<(String, String)> {
     let lateness: Vec<String> = lateness.into_iter().flatten().collect();
     let late = (!lateness.is_empty())
         .then(|| ("latency probe, from when an exchange was due until it was sent".to_owned(), lateness.join(", ")));
+    let waited = own_wait(result).map(|part| {
+        ("latency probe, of its latency the driver's wait for a CPU".to_owned(), written(part, &Unit::Share))
+    });
     let window_s = result.measured_s();
     let cpu = (window_s > 0.0)
         .then(|| ("latency probe, CPU of the driver".to_owned(), share(cpu_ns as f64 * 1e-9 / window_s)));
-    late.into_iter().chain(cpu).collect()
+    late.into_iter().chain(waited).chain(cpu).collect()
+}
+
+/// The share of all latency in which the driver could have gone on and waited for a CPU; `None` where the kernel does not tell, or nothing
+/// was answered.
+fn own_wait(result: &DriveResult) -> Option<f64> {
+    let all = result.response.sum;
+    result.run_delay_ns.filter(|_| all > 0).map(|ns| ns as f64 / all as f64)
+}
+
+/// Says where much of the latency is the driver's own.
+fn late(result: &DriveResult) -> Option<Flag> {
+    let part = own_wait(result).filter(|part| *part > OWN_WAIT_MAX)?;
+    let (part, most) = (written(part, &Unit::Share), written(OWN_WAIT_MAX, &Unit::Share));
+    let detail = format!("of the latency under load {part} is the driver's wait for a CPU, more than {most}");
+    Some(Flag { kind: LATE.to_owned(), detail })
 }
 
 /// Adds what its server counted, and what its threads took of the guest's CPUs.
@@ -288,6 +311,20 @@ mod tests {
                 .invalid
                 .is_some_and(|why| why.starts_with("latency probe: of 1000 exchanges 0 failed, 900 were unfin"))
         );
+    }
+
+    #[test]
+    fn latency_that_is_much_of_it_the_drivers_own_is_flagged_with_how_much() {
+        let with = |ns| added(1_000, |result| result.run_delay_ns = ns);
+        let fact =
+            |driven: &Driven| driven.facts.get("latency probe, of its latency the driver's wait for a CPU").cloned();
+        let fine = with(Some(100_000_000));
+        assert_eq!((fact(&fine).as_deref(), fine.flags.len()), (Some("10.0 %"), 0));
+        let late = with(Some(250_000_000));
+        assert_eq!((late.flags[0].kind.as_str(), late.flags.len()), (LATE, 1));
+        assert!(late.flags[0].detail.contains("25.0 % is the driver's"), "{}", late.flags[0].detail);
+        let unknown = with(None);
+        assert_eq!((fact(&unknown), unknown.flags.len()), (None, 0));
     }
 
     #[test]
