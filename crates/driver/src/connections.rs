@@ -6,9 +6,10 @@ use tare_model::load::LoadModel;
 use crate::control::{Breaker, Control, Meter};
 use crate::course::{Course, GRACE_CLOSED_NS, GRACE_NS};
 use crate::operation::{Operation, Worker};
+use crate::pipelined::Pipeline;
 use crate::supervise::Watch;
 use crate::tally::{Shared, Tally};
-use crate::{DriverError, closed, crew, open};
+use crate::{DriverError, closed, crew, open, pipelined};
 
 /// Stack of a driver's thread; its histograms are on the heap.
 const STACK_BYTES: usize = 256 * 1024;
@@ -46,6 +47,11 @@ impl<'a> DriverThread<'a> {
             (LoadModel::Open { .. }, Some(shared)) => open::run(operation, &self.worker, shared),
             (LoadModel::Open { .. }, None) => Tally::open(false),
         }
+    }
+
+    /// Sends requests when the load says, also while others are under way. A closed loop has none.
+    pub fn pipeline(&self, connection: Pipeline<'_>) -> Tally {
+        self.arrivals.map_or_else(|| Tally::open(false), |shared| pipelined::run(connection, &self.worker, shared))
     }
 }
 

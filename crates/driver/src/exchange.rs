@@ -17,6 +17,7 @@ use crate::crr::TcpCrr;
 use crate::link::{self, Bulk, Link};
 use crate::null::Null;
 use crate::payload::Payload;
+use crate::pipelined::Pipeline;
 use crate::server::Server;
 use crate::stream::Stream;
 use crate::tally::Tally;
@@ -80,7 +81,8 @@ impl Drive for Links {
     fn run(self: Box<Self>, course: Course<'_>) -> Result<DriveResult, DriverError> {
         let Self { spec, kind, links, granted } = *self;
         let operation_bytes = match kind {
-            SocketDrive::Rr { request_bytes, response_bytes, .. } => (request_bytes.into(), response_bytes.into()),
+            SocketDrive::Rr { request_bytes, response_bytes, .. }
+            | SocketDrive::Pipelined { request_bytes, response_bytes } => (request_bytes.into(), response_bytes.into()),
             _ => (0, 0),
         };
         let long = matches!(kind, SocketDrive::Stream { .. });
@@ -103,6 +105,13 @@ fn check(spec: &DriveSpec, kind: SocketDrive) -> Result<(), DriverError> {
             check_exchange(exchange, request_bytes, response_bytes)?;
             if exchange == Exchange::UdpRr && spec.loss_timeout_ns < 1_000 {
                 return Err(invalid("datagrams count as lost at once", "give loss_timeout_ns at least 1000"));
+            }
+            Ok(())
+        }
+        SocketDrive::Pipelined { request_bytes, response_bytes } => {
+            check_exchange(Exchange::TcpRr, request_bytes, response_bytes)?;
+            if matches!(spec.load, LoadModel::Closed { .. }) {
+                return Err(invalid("a closed loop waits for each answer", "give it arrivals"));
             }
             Ok(())
         }
@@ -152,6 +161,9 @@ fn work((spec, kind): (&DriveSpec, SocketDrive), link: &Link, thread: &DriverThr
         _ => Payload::new(1, 1, Wait::Block),
     };
     match (link, kind) {
+        (Link::Tcp(fd), SocketDrive::Pipelined { request_bytes, response_bytes }) => {
+            thread.pipeline(Pipeline::new(fd, armed, request_bytes, response_bytes))
+        }
         (Link::Tcp(fd), _) => thread.offer(TcpRr { fd, payload: payload(), _armed: armed }),
         (Link::Udp(fd), _) => {
             let loss_timeout_ns = spec.loss_timeout_ns;

@@ -62,6 +62,7 @@ mod open;
 mod operation;
 mod outcome;
 mod payload;
+mod pipelined;
 mod record;
 mod serve_crr;
 mod serve_rr;

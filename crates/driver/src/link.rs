@@ -70,6 +70,10 @@ pub(crate) fn connect(
                 }
             }
         }
+        SocketDrive::Pipelined { request_bytes, response_bytes } => {
+            let hello = Hello { purpose: Purpose::TcpRr, request_bytes, response_bytes, connection: index };
+            tcp::connect(target, &spec.socket, true, &hello, (timeout, None)).map(Link::Tcp)
+        }
         SocketDrive::Stream { direction, method, chunk_bytes, window_bytes, .. } => {
             let send = SendSettings { method, chunk_bytes, window_bytes };
             Bulk::open(target, &spec.socket, (direction, &send), index, (timeout, None)).map(Link::Bulk)

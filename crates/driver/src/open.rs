@@ -8,6 +8,7 @@ use tare_model::load::LoadModel;
 
 use crate::backlog::Backlog;
 use crate::clock::{now_ns, sleep_until};
+use crate::control::Meter;
 use crate::course::GRACE_NS;
 use crate::error::Failure;
 use crate::operation::{Done, Operation, Worker};
@@ -34,24 +35,75 @@ impl Shared {
 }
 
 /// The arrivals of one connection, in order.
-struct Hand<'a> {
+pub(crate) struct Hand<'a> {
     dealer: &'a Dealer,
     connection: usize,
     arrivals: VecDeque<u64>,
 }
 
 impl<'a> Hand<'a> {
-    const fn of(dealer: &'a Dealer, connection: usize) -> Self {
+    pub const fn of(dealer: &'a Dealer, connection: usize) -> Self {
         Self { dealer, connection, arrivals: VecDeque::new() }
     }
 
     #[inline]
-    fn next(&mut self) -> Option<u64> {
+    pub fn next(&mut self) -> Option<u64> {
         if self.arrivals.is_empty() {
             self.dealer.take(self.connection, &mut self.arrivals);
         }
         self.arrivals.pop_front()
     }
+}
+
+/// What one connection counts.
+pub(crate) struct Counting<'a> {
+    timeline: &'a Timeline,
+    meter: &'a Meter,
+    pub tally: Tally,
+    pub tracker: Tracker,
+    turns: Option<TurnCounts<'a>>,
+    /// Arrivals that were answered in all phases.
+    ended: u64,
+}
+
+impl<'a> Counting<'a> {
+    pub fn of(worker: &'a Worker<'a>) -> Self {
+        let (timeline, meter) = (&worker.timeline, worker.meter);
+        let (tally, tracker) = (worker.tally(true), Tracker::new(timeline.clone()));
+        Self { timeline, meter, tally, tracker, turns: TurnCounts::of(timeline), ended: 0 }
+    }
+
+    /// An arrival that was sent and answered at these moments was served for so long, and stood still for so much of the time between them. Whether
+    /// it is an operation of the measured window.
+    #[inline]
+    pub fn answered(&mut self, arrival: &Arrival, (sent, now): (u64, u64), served: u64, rested: u64) -> bool {
+        let &Arrival { intended, due } = arrival;
+        let stage = self.tracker.at(now);
+        self.ended += 1;
+        // In turns what was due in a turn may be answered after it.
+        let counts = if self.timeline.takes_turns() { due } else { stage == Stage::Steady };
+        self.tally.operations += u64::from(counts);
+        let waited = self.timeline.waited(intended, sent);
+        let took = waited + served;
+        self.meter.answered(took);
+        if due {
+            self.tally.answered_after(waited, served);
+            self.turns.iter_mut().for_each(|turns| turns.open(intended, took, (sent, now), rested));
+        }
+        counts
+    }
+
+    pub fn finish(self) -> Tally {
+        let (answered, turns, cpu) = (self.ended, self.turns.map(TurnCounts::finish), self.tracker.finish());
+        Tally { answered, turns, cpu, ..self.tally }
+    }
+}
+
+/// When an operation is to start, and whether it is measured.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Arrival {
+    pub intended: u64,
+    pub due: bool,
 }
 
 /// Runs one connection through all its arrivals.
@@ -60,22 +112,20 @@ impl<'a> Hand<'a> {
 /// theirs; they come first, because a connection serves its arrivals in order. What is left when the supervisor stops the run is
 /// unfinished.
 pub(crate) fn run<O: Operation>(mut operation: O, worker: &Worker<'_>, shared: &Shared) -> Tally {
-    let mut tally = worker.tally(true);
     let timeline = &worker.timeline;
     let mut hand = Hand::of(&shared.dealer, worker.index as usize);
-    let mut tracker = Tracker::new(timeline.clone());
-    let mut turns = TurnCounts::of(timeline);
-    let (mut ended, mut now) = (0, 0);
+    let mut counting = Counting::of(worker);
+    let mut now = 0;
     while let Some(intended) = hand.next() {
-        let due = timeline.measures(intended);
+        let arrival = Arrival { intended, due: timeline.measures(intended) };
         let behind = intended <= now;
         // A turn may begin with arrivals that do not count: behind those of its warm-up there are others that do.
-        if !due && (intended..=now).contains(&timeline.load_end) {
+        if !arrival.due && (intended..=now).contains(&timeline.load_end) {
             shared.backlog.given_up(intended);
             continue;
         }
-        let Some(sent) = begin((intended, due), now, worker, &mut tracker) else {
-            give_up(Some(intended), &mut hand, worker, shared, &mut tally);
+        let Some(sent) = begin(&arrival, now, worker, &mut counting.tracker) else {
+            give_up(Some(intended), &mut hand, worker, shared, &mut counting.tally);
             break;
         };
         if behind {
@@ -83,46 +133,34 @@ pub(crate) fn run<O: Operation>(mut operation: O, worker: &Worker<'_>, shared: &
         }
         let outcome = operation.perform();
         now = now_ns();
-        let stage = tracker.at(now);
+        counting.tracker.at(now);
         let rested = operation.rested_ns() + timeline.frozen(sent, now);
         match outcome {
             Ok(Done::Answered) => {
-                ended += 1;
-                // In turns what was due in a turn may be answered after it.
-                let counts = if timeline.takes_turns() { due } else { stage == Stage::Steady };
-                if counts {
-                    tally.operations += 1;
+                let served = served(&operation, sent, now, rested);
+                if counting.answered(&arrival, (sent, now), served, rested) {
                     operation.counts();
-                }
-                let (waited, served) = (timeline.waited(intended, sent), served(&operation, sent, now, rested));
-                let took = waited + served;
-                worker.meter.answered(took);
-                if due {
-                    tally.answered_after(waited, served);
-                    turns.iter_mut().for_each(|turns| turns.open(intended, took, (sent, now), rested));
                 }
             }
             Ok(Done::Lost) => {
-                lost(due, timeline.waited(intended, sent) + (now - sent).saturating_sub(rested), &mut tally);
+                let waited = timeline.waited(intended, sent) + (now - sent).saturating_sub(rested);
+                lost(arrival.due, waited, &mut counting.tally);
             }
             Err(failure) => {
-                if !goes_on(failure, (intended, due), worker, &mut tally) {
-                    give_up(None, &mut hand, worker, shared, &mut tally);
+                if !goes_on(failure, &arrival, worker, &mut counting.tally) {
+                    give_up(None, &mut hand, worker, shared, &mut counting.tally);
                     break;
                 }
             }
         }
     }
-    tally.answered = ended;
-    tally.turns = turns.map(TurnCounts::finish);
-    tally.cpu = tracker.finish();
-    tally
+    counting.finish()
 }
 
 /// Waits until an arrival can be sent: until it is due, and while it is the turn of others. What could not begin in its turn begins in the
 /// next, or when all have had theirs. The moment after that; `None` if it is not sent any more.
 #[inline]
-fn begin((intended, due): (u64, bool), now: u64, worker: &Worker<'_>, tracker: &mut Tracker) -> Option<u64> {
+fn begin(&Arrival { intended, due }: &Arrival, now: u64, worker: &Worker<'_>, tracker: &mut Tracker) -> Option<u64> {
     let (timeline, stop) = (&worker.timeline, &worker.control.stop);
     let mut now = now;
     if intended > now {
@@ -155,7 +193,8 @@ fn served<O: Operation>(operation: &O, sent: u64, now: u64, rested: u64) -> u64 
 
 /// Counts a failed operation by reason, or as unfinished where the run was cut; whether the connection goes on.
 #[cold]
-fn goes_on(failure: Failure, (intended, due): (u64, bool), worker: &Worker<'_>, tally: &mut Tally) -> bool {
+pub(crate) fn goes_on(failure: Failure, arrival: &Arrival, worker: &Worker<'_>, tally: &mut Tally) -> bool {
+    let &Arrival { intended, due } = arrival;
     let cut = worker.control.cut.load(Ordering::Relaxed);
     if cut {
         unfinished(intended, worker, tally);
@@ -179,7 +218,7 @@ fn lost(due: bool, waited: u64, tally: &mut Tally) {
 
 /// Counts an arrival that was due in the window and got no answer. It took longer than until the moment to
 /// which a run waits at most, which is the same for every connection however early its own broke.
-fn unfinished(intended: u64, worker: &Worker<'_>, tally: &mut Tally) {
+pub(crate) fn unfinished(intended: u64, worker: &Worker<'_>, tally: &mut Tally) {
     if worker.timeline.measures(intended) {
         tally.unfinished += 1;
         let timeline = &worker.timeline;
@@ -188,7 +227,13 @@ fn unfinished(intended: u64, worker: &Worker<'_>, tally: &mut Tally) {
 }
 
 /// Counts what this connection will not send any more.
-fn give_up(first: Option<u64>, hand: &mut Hand<'_>, worker: &Worker<'_>, shared: &Shared, tally: &mut Tally) {
+pub(crate) fn give_up(
+    first: Option<u64>,
+    hand: &mut Hand<'_>,
+    worker: &Worker<'_>,
+    shared: &Shared,
+    tally: &mut Tally,
+) {
     let mut next = first;
     while let Some(intended) = next.or_else(|| hand.next()) {
         next = None;
@@ -203,7 +248,7 @@ fn give_up(first: Option<u64>, hand: &mut Hand<'_>, worker: &Worker<'_>, shared:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::{Control, Meter};
+    use crate::control::Control;
     use tare_model::Span;
     use tare_model::load::{Arrivals, Phases};
     use tare_model::turns::{TurnSpec, Turns, Waiting};

@@ -149,6 +149,14 @@ pub enum SocketDrive {
         /// Bytes of the file that sendfile cycles through.
         window_bytes: u32,
     },
+    /// Request and response over TCP, served as [`Self::Rr`] is: a request is sent when it is due, whether or not those before it were
+    /// answered. Of an open loop.
+    Pipelined {
+        /// Bytes of a request.
+        request_bytes: u32,
+        /// Bytes of a response.
+        response_bytes: u32,
+    },
 }
 
 impl Task for SocketDrive {

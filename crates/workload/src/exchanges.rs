@@ -22,6 +22,8 @@ pub(crate) struct Exchanges {
     pub request: ByteSize,
     /// Size of a response; the workload bounds it.
     pub response: ByteSize,
+    /// Over TCP in an open loop: a request is sent when it is due, whether or not those before it were answered.
+    pub pipelined: bool,
     /// How both ends wait.
     pub wait: Wait,
     /// SO_SNDBUF and SO_RCVBUF at both ends; `None`: the kernel's own.
@@ -47,8 +49,12 @@ impl Exchanges {
             delay_permille: None,
             socket: socket.clone(),
         })?;
-        let task = Packed::of(&SocketDrive::Rr { exchange, request_bytes, response_bytes, wait })?;
-        Ok((server, Drive { task, targets: vec![address], socket, record, loss_timeout }))
+        let kind = if self.pipelined {
+            SocketDrive::Pipelined { request_bytes, response_bytes }
+        } else {
+            SocketDrive::Rr { exchange, request_bytes, response_bytes, wait }
+        };
+        Ok((server, Drive { task: Packed::of(&kind)?, targets: vec![address], socket, record, loss_timeout }))
     }
 
     /// How server and driver disagree about the exchanges of all phases, if they do. Every answered one was served,
@@ -103,8 +109,8 @@ mod tests {
         };
         let check = |exchange, report| {
             let (request, response, loss_timeout) = (ByteSize(128), ByteSize(64), Span::ZERO);
-            let (wait, buffer, record) = (Wait::Block, None, true);
-            let exchanges = Exchanges { exchange, request, response, wait, buffer, record, loss_timeout };
+            let (wait, buffer, record, pipelined) = (Wait::Block, None, true, false);
+            let exchanges = Exchanges { exchange, request, response, pipelined, wait, buffer, record, loss_timeout };
             exchanges.disagreement(&report, 1000, 4)
         };
         assert_eq!(check(Exchange::TcpRr, report(1000, 1000)), None);

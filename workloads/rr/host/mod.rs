@@ -136,7 +136,7 @@ struct Rr(Parameters);
 impl Rr {
     fn exchanges(&self) -> Exchanges {
         let Parameters { exchange, request, response, wait, buffer, loss_timeout, record, .. } = self.0;
-        Exchanges { exchange, request, response, wait, buffer, record, loss_timeout }
+        Exchanges { exchange, request, response, pipelined: false, wait, buffer, record, loss_timeout }
     }
 }
 
