@@ -80,6 +80,36 @@ fn an_open_loop_sends_each_arrival_once() {
 }
 
 #[test]
+fn requests_that_do_not_wait_for_answers_are_sent_once_each_and_answered_in_order() {
+    let kind = SocketDrive::Pipelined { request_bytes: 32, response_bytes: 200 };
+    let load = open(1000.0, Arrivals::Uniform, 1);
+    let server = serve_rr(Exchange::TcpRr, 32, 200);
+    let result = run(&spec(kind, server.addr, load, phases(50, 0, 500, 50))).unwrap();
+    assert_eq!((result.errors.len(), result.unfinished), (0, 0), "{:?}", result.errors);
+    assert_eq!((result.response.operations(), result.answered_total), (500, 600));
+    assert_eq!(result.response.sum, result.service.sum + result.lateness.sum);
+    let report = server.stop();
+    assert_eq!((report.bytes_in, report.bytes_out, report.errors), (600 * 32, 600 * 200, Vec::new()));
+
+    let servers = [(); 2].map(|()| serve_rr(Exchange::TcpRr, 32, 200));
+    let steady = steady(300);
+    let turns = two_arms(30, 10, &steady);
+    let mut own = servers.iter().zip(turns).map(|(server, turns)| {
+        let spec = spec(kind, server.addr, load, steady);
+        DriveSpec { turns: Some(turns), ..spec }
+    });
+    let (_, results) = run_in_turns([own.next().unwrap(), own.next().unwrap()]);
+    for result in results {
+        assert_eq!((result.response.operations(), result.response.not_completed()), (300, 0));
+        let done = result.turns.unwrap();
+        assert_eq!(done.counts.iter().map(|count| count.operations).collect::<Vec<_>>(), [30; 10]);
+    }
+
+    let refused = run(&spec(kind, servers[0].addr, closed(1), steady)).unwrap_err().to_string();
+    assert!(refused.contains("a closed loop waits for each answer"), "{refused}");
+}
+
+#[test]
 fn recording_switched_off_still_counts() {
     let server = serve_rr(Exchange::TcpRr, 1, 1);
     let spec = DriveSpec { record: false, ..spec(rr(Exchange::TcpRr, 1, 1), server.addr, closed(1), steady(50)) };
