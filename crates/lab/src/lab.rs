@@ -101,11 +101,13 @@ impl Lab {
             }
             let client = join(&netlink, &sut, None, (&config, &network), (CLIENT_PORT, network.client))?;
             // Where it is refused the lab is made all the same: `steering` reads back what is in force.
-            let wire = config.wire.iter().map(|_| (&sut, WIRE_PORT, config.guest_cpus.as_slice()));
-            for (netns, link, cpus) in ends(&sut, &client, &config).into_iter().chain(wire) {
-                if let Some(rate) = config.link_rate {
+            if let Some(rate) = config.link_rate {
+                for (netns, link, _) in ends(&sut, &client, &config) {
                     netns.run(|| bounded(link, rate))??;
                 }
+            }
+            let wire = config.wire.iter().map(|_| (&sut, WIRE_PORT, config.guest_cpus.as_slice()));
+            for (netns, link, cpus) in ends(&sut, &client, &config).into_iter().chain(wire) {
                 if !cpus.is_empty() {
                     let _ = netns.run(|| steer::mount_sysfs_here().and_then(|()| steer::set(link, cpus)));
                 }

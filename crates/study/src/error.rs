@@ -42,6 +42,8 @@ impl std::error::Error for Problem {}
 struct Placed<'a> {
     problem: &'a Problem,
     source: &'a NamedSource<String>,
+    /// Where that text begins in what was checked, bytes.
+    begins: usize,
 }
 
 impl fmt::Display for Placed<'_> {
@@ -62,7 +64,7 @@ impl Diagnostic for Placed<'_> {
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let label = LabeledSpan::new(None, self.problem.span.start, self.problem.span.len());
+        let label = LabeledSpan::new(None, self.problem.span.start - self.begins, self.problem.span.len());
         Some(Box::new(std::iter::once(label)))
     }
 }
@@ -72,15 +74,33 @@ impl Diagnostic for Placed<'_> {
 pub struct Invalid {
     name: String,
     source: NamedSource<String>,
+    /// What was put behind the study, and where it begins.
+    hosts: Option<(usize, NamedSource<String>)>,
     problems: Vec<Problem>,
 }
 
 impl Invalid {
-    pub(crate) fn new(name: &str, text: &str, mut problems: Vec<Problem>) -> Self {
+    /// Of a text by its name, and of one that was put behind it, by where it begins and its name.
+    pub(crate) fn new(
+        (name, text): (&str, &str),
+        hosts: Option<(usize, &str, &str)>,
+        mut problems: Vec<Problem>,
+    ) -> Self {
         problems.sort_by_key(|problem| (problem.span.start, problem.span.end));
         problems.dedup();
-        let source = NamedSource::new(name, readable_in_place(&masked_source(text))).with_language("TOML");
-        Self { name: name.to_owned(), source, problems }
+        let source = |name: &str, text: &str| {
+            NamedSource::new(name, readable_in_place(&masked_source(text))).with_language("TOML")
+        };
+        let hosts = hosts.map(|(begins, own, hosts)| (begins, source(own, hosts)));
+        Self { name: name.to_owned(), source: source(name, text), hosts, problems }
+    }
+
+    /// A problem in the text that it is in.
+    fn place<'a>(&'a self, problem: &'a Problem) -> Placed<'a> {
+        match &self.hosts {
+            Some((begins, source)) if problem.span.start >= *begins => Placed { problem, source, begins: *begins },
+            _ => Placed { problem, source: &self.source, begins: 0 },
+        }
     }
 
     /// The problems in the order of the file. Never empty.
@@ -182,7 +202,7 @@ impl StudyError {
         if let Self::Invalid(invalid) = self {
             // Each by itself: the handler would put a heading of its own above each that is related to another.
             for problem in invalid.problems.iter().take(SHOWN) {
-                add(&Placed { problem, source: &invalid.source });
+                add(&invalid.place(problem));
             }
         }
         text

@@ -6,6 +6,7 @@
 //!
 //! [`Plan`]: tare_model::plan::Plan
 
+mod beside;
 mod catalog;
 mod check;
 mod cpus;
@@ -73,6 +74,15 @@ pub struct LoadedStudy {
 /// When the file is missing, unreadable, larger than 1 MiB, not UTF-8 or empty, and when anything in it is wrong:
 /// then all problems at once.
 pub fn load(path: &Path, catalog: &dyn Catalog) -> Result<LoadedStudy, StudyError> {
+    let (name, text) = read(path)?;
+    parse(&name, &text, catalog)
+}
+
+/// Reads a study file, or one that is put beside it; its name for errors, and its text.
+///
+/// # Errors
+/// When the file is missing, unreadable, larger than 1 MiB or not UTF-8.
+pub fn read(path: &Path) -> Result<(String, String), StudyError> {
     let failed = |source: std::io::Error| match source.kind() {
         ErrorKind::NotFound => StudyError::Missing { path: path.to_owned() },
         _ => StudyError::Read { path: path.to_owned(), source },
@@ -89,7 +99,7 @@ pub fn load(path: &Path, catalog: &dyn Catalog) -> Result<LoadedStudy, StudyErro
         let line = error.as_bytes()[..offset].iter().filter(|&&byte| byte == b'\n').count() + 1;
         StudyError::NotUtf8 { name: name.clone(), offset, line }
     })?;
-    parse(&name, &text, catalog)
+    Ok((name, text))
 }
 
 /// Opens a file that is one: opening a pipe would wait for its writer, and a device never ends.
@@ -104,13 +114,37 @@ fn regular(path: &Path) -> std::io::Result<File> {
 /// # Errors
 /// When the text is empty or too large, and when anything in it is wrong: then all problems at once.
 pub fn parse(name: &str, text: &str, catalog: &dyn Catalog) -> Result<LoadedStudy, StudyError> {
+    parse_whole((name, text), None, catalog)
+}
+
+/// The same with a text put behind it that says which hosts take part: `[hosts.NAME]`, `[roles]` and `[lab.wire]`, and nothing else. So any
+/// study runs on any hosts without being written again. Problems are shown in the text that they are in.
+///
+/// # Errors
+/// As [`parse`], and when the second text says anything else.
+pub fn parse_on_hosts(
+    study: (&str, &str),
+    hosts: (&str, &str),
+    catalog: &dyn Catalog,
+) -> Result<LoadedStudy, StudyError> {
+    beside::check(hosts.0, hosts.1)?;
+    parse_whole(study, Some(hosts), catalog)
+}
+
+fn parse_whole(
+    (name, text): (&str, &str),
+    hosts: Option<(&str, &str)>,
+    catalog: &dyn Catalog,
+) -> Result<LoadedStudy, StudyError> {
     if text.len() as u64 > MAX_FILE {
         return Err(StudyError::TooLarge { name: name.to_owned() });
     }
     if text.trim_start_matches('\u{feff}').trim().is_empty() {
         return Err(StudyError::Empty { name: name.to_owned() });
     }
-    let invalid = |problems| StudyError::Invalid(Box::new(Invalid::new(name, text, problems)));
+    let placed = hosts.map(|(own, hosts)| (beside::begins(text), own, hosts));
+    let invalid = |problems| StudyError::Invalid(Box::new(Invalid::new((name, text), placed, problems)));
+    let text = &hosts.map_or_else(|| text.to_owned(), |(_, hosts)| beside::joined(text, hosts));
     let mut tree = node::Node::parse(text).map_err(invalid)?;
     let sink = Sink::of::<file::Study<'_>>();
     sweep::expand(&mut tree, &sink);
@@ -118,7 +152,7 @@ pub fn parse(name: &str, text: &str, catalog: &dyn Catalog) -> Result<LoadedStud
     let (study, draws_seed) = (check::study(&root, catalog), !root.get("seed").is_there());
     match study {
         Some(study) if sink.is_empty() => {
-            Ok(LoadedStudy { study, source: text.to_owned(), draws_seed, reduced: Vec::new() })
+            Ok(LoadedStudy { study, source: text.clone(), draws_seed, reduced: Vec::new() })
         }
         _ => Err(invalid(sink.into_problems(&tree, text))),
     }

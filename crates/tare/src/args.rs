@@ -140,6 +140,9 @@ pub enum Command {
 pub struct StudyArguments {
     /// Study file, or the name of a shipped study (`tare list studies`).
     pub study: String,
+    /// A file that says which hosts take part in this study, and on which wire: `[hosts.NAME]`, `[roles]`, `[lab.wire]`.
+    #[arg(long, value_name = "FILE")]
+    pub hosts: Option<PathBuf>,
     /// Multiply every phase by this, such as 0.1 for a tenth of the time. The report states it.
     #[arg(long, value_name = "FACTOR", allow_negative_numbers = true)]
     pub scale: Option<f64>,

@@ -58,9 +58,9 @@ pub const CALIBRATE: ShippedStudy =
 /// When there is none, or it is wrong; the error shows where.
 pub fn load(arguments: &StudyArguments) -> Result<LoadedStudy, Failure> {
     let path = Path::new(&arguments.study);
-    let loaded = if is_name(&arguments.study) {
+    let read = if is_name(&arguments.study) {
         let study = shipped(&arguments.study)?;
-        tare_study::parse(study.name, study.text, &Registries)
+        Ok((study.name.to_owned(), study.text.to_owned()))
     } else if path.join("study.toml").is_file() {
         let message = format!(
             "{0} is a folder, such as that of a run: its study is {0}/study.toml, or go on with it by --resume --out {0}",
@@ -68,8 +68,13 @@ pub fn load(arguments: &StudyArguments) -> Result<LoadedStudy, Failure> {
         );
         return Err(Failure::new(message, Exit::Usage));
     } else {
-        tare_study::load(path, &Registries)
+        tare_study::read(path)
     };
+    let hosts = arguments.hosts.as_deref().map(tare_study::read).transpose();
+    let loaded = read.and_then(|(name, text)| match hosts? {
+        None => tare_study::parse(&name, &text, &Registries),
+        Some((own, hosts)) => tare_study::parse_on_hosts((&name, &text), (&own, &hosts), &Registries),
+    });
     changed(loaded.map_err(|error| output::wrong_study(&error))?, arguments)
 }
 

@@ -224,6 +224,45 @@ fn an_address_in_use_and_a_card_that_is_missing_are_found_before_anything_is_sta
     });
 }
 
+#[test]
+fn the_published_topologies_are_planned_from_a_file_of_hosts_beside_the_shipped_studies() {
+    let folder = tempfile::tempdir().unwrap();
+    let lab = folder.path().join("lab.toml");
+    let lab = lab.to_str().unwrap();
+    let planned = |study: &str, hosts: &str| {
+        std::fs::write(lab, hosts).unwrap();
+        let output = run(&["plan", study, "--what-can", "--emulated", "--scale", "0.1", "--hosts", lab]);
+        let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        (output.status.code(), words(stdout(&output)), words(stderr(&output)))
+    };
+    let hosts = |count: u32| {
+        let host =
+            |n: u32| format!("[hosts.client-{n}]\nssh = {{ host = \"client{n}\", address = \"203.0.113.{n}\" }}\n");
+        let ids: Vec<String> = (1..=count).map(|n| format!("\"client-{n}\"")).collect();
+        let tables: String = (1..=count).map(host).collect();
+        let wire = format!("[lab.wire]\ninterface = \"{CARD}\"\naddresses = \"{RANGE}\"\n");
+        format!("{tables}[roles]\ndrivers = [{}]\n{wire}", ids.join(", "))
+    };
+    for study in ["response-time-as-published", "throughput-as-published"] {
+        let (code, said, error) = planned(study, &hosts(1));
+        assert_eq!(code, Some(0), "{study}: {error}");
+        assert!(
+            said.contains("load comes from `client-1`") && said.contains("the card of the wire"),
+            "{study}: {said}"
+        );
+    }
+    let (code, said, error) = planned("order-entry-levels", &hosts(8));
+    assert_eq!(code, Some(0), "{error}");
+    assert!(said.contains("`client-8`"), "{said}");
+    // What is wrong is shown in the file that it is in, with its own line.
+    let (code, _, error) = planned("throughput", &hosts(1).replace("client1", "-x"));
+    assert!(code == Some(2) && error.contains("lab.toml:2") && error.contains("begins with `-`"), "{error}");
+    let (code, _, error) = planned("throughput", "[guest]\ncpus = 1\n");
+    assert!(code == Some(2) && error.contains("lab.toml:1") && error.contains("guest"), "{error}");
+    let (code, _, error) = planned("throughput", "\n");
+    assert!(code == Some(2) && error.contains("names no host"), "{error}");
+}
+
 /// The lab of a study that loses its wire's name is a study like others.
 #[test]
 fn drivers_beside_the_host_need_a_wire() {

@@ -45,10 +45,6 @@ fn wire(lab: &file::Lab<'_>) -> Option<Wire> {
         );
         table.addresses.wrong(&what, "name a longer range: one more for each guest that stands at a time");
     }
-    if lab.link_rate.is_there() {
-        let what = "bounds the link of the driver on this host, and with `wire` load comes over a card that has a rate of its own";
-        lab.link_rate.wrong(what, "leave it out, and set the rate of the card itself");
-    }
     Some(Wire {
         interface: interface.to_owned(),
         addresses: Some(addresses),

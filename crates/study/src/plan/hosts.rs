@@ -31,6 +31,9 @@ pub(super) fn differences(study: &Study, catalog: &dyn Catalog) -> Vec<String> {
             named(&outside)
         ));
     }
+    if let (Some(_), Some(rate)) = (&study.lab.wire, study.lab.link_rate) {
+        all.push(format!("{rate} bounds the driver of this host alone: the card of the wire has a rate of its own"));
+    }
     if let Some(wire) = &study.lab.wire {
         all.push(format!(
             "guests are on the wire of `{}`, whose frames are the lab's while the run goes on: this host is not reached over it",
