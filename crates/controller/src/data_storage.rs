@@ -29,6 +29,6 @@ pub(crate) fn refusal(registry: &dyn Registry, platform: &dyn Platform, cases: &
 fn wanted(registry: &dyn Registry, case: &Case) -> DataWanted {
     let workload = registry.workload(&case.workload, &case.parameters, &case.load.largest()).ok();
     let footprint = |workload: &dyn tare_workload::Workload| workload.footprint(&case.guest, case.instances.max(1));
-    let Footprint { guest: size, .. } = workload.as_deref().map(footprint).unwrap_or_default();
-    DataWanted { guests: case.load.most_guests(), size }
+    let Footprint { guest: size, log, .. } = workload.as_deref().map(footprint).unwrap_or_default();
+    DataWanted { guests: case.load.most_guests(), size, log }
 }

@@ -1,5 +1,6 @@
 //! The host's probe, as a trial needs it.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use tare_lab::Port;
@@ -26,8 +27,8 @@ pub struct Watched<'a> {
     pub in_lab: bool,
     /// The run folder: its disk is watched.
     pub run_folder: &'a Path,
-    /// The disk under the guests' data.
-    pub data_disk: Option<String>,
+    /// The disks under the guests' data.
+    pub data_disks: BTreeSet<String>,
 }
 
 /// Starts to sample the host, the control groups of the guests, the links of the client and the measured guests, and
@@ -35,8 +36,8 @@ pub struct Watched<'a> {
 /// The probe runs on the driver's CPUs, away from what it measures. Stop it before the guests go: it holds their
 /// namespaces.
 pub fn start(plan: &Plan, site: &Site<'_>, watched: &Watched<'_>) -> Result<HostProbe, ProbeError> {
-    let mut disks: Vec<String> = tare_probe::disk_of(watched.run_folder).into_iter().collect();
-    disks.extend(watched.data_disk.clone().filter(|disk| !disks.contains(disk)));
+    let own = tare_probe::disk_of(watched.run_folder);
+    let disks = watched.data_disks.iter().cloned().chain(own).collect::<BTreeSet<_>>();
     let probe = HostProbe::start(HostConfig {
         interval: plan.study.lab.sample_interval,
         sut_cpus: plan.cpus.guests.clone(),
@@ -50,7 +51,7 @@ pub fn start(plan: &Plan, site: &Site<'_>, watched: &Watched<'_>) -> Result<Host
             .filter(|group| !group.directories.is_empty())
             .collect(),
         interfaces: interfaces(site, watched),
-        disks,
+        disks: disks.into_iter().collect(),
         ..HostConfig::default()
     })?;
     for WatchedGuest { source, guest, .. } in watched.guests.iter().filter(|watched| watched.measured) {

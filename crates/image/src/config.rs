@@ -34,6 +34,23 @@ pub struct DataDisk {
     pub filesystem: String,
 }
 
+/// How many commands may be under way in an iSCSI session at one time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IscsiQueue {
+    /// For each logical unit (`node.session.queue_depth` of open-iscsi).
+    pub depth: u32,
+    /// For the whole session (`node.session.cmds_max` of open-iscsi), a power of two.
+    pub commands: u32,
+}
+
+impl IscsiQueue {
+    /// That of units of this depth: the session has room for eight of them, as in the published configuration (128 and 1024), and
+    /// not less than open-iscsi gives by itself.
+    pub fn of(depth: u32) -> Self {
+        Self { depth, commands: depth.saturating_mul(8).checked_next_power_of_two().unwrap_or(u32::MAX).max(128) }
+    }
+}
+
 /// A disk for data that the guest itself reaches over its network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IscsiDisk {
@@ -49,6 +66,8 @@ pub struct IscsiDisk {
     pub mount: String,
     /// Type of its file system, such as `ext4`.
     pub filesystem: String,
+    /// The queue of its session; open-iscsi's own without.
+    pub queue: Option<IscsiQueue>,
 }
 
 /// What the agent makes of a guest before it serves.
@@ -71,9 +90,9 @@ pub struct GuestConfig {
     pub congestion_control: Option<String>,
     /// Further disks.
     pub data_disks: Vec<DataDisk>,
-    /// A disk that the guest logs in to once its network is up. The root needs `iscsistart` of open-iscsi, and the guest
-    /// boots from [`crate::boot`] with its initiator.
-    pub iscsi: Option<IscsiDisk>,
+    /// Disks that the guest logs in to once its network is up, to each target once. The root needs `iscsistart` of open-iscsi, and
+    /// the guest boots from [`crate::boot`] with its initiator.
+    pub iscsi: Vec<IscsiDisk>,
 }
 
 impl GuestConfig {
@@ -88,7 +107,7 @@ impl GuestConfig {
             mtu: 1500,
             congestion_control: None,
             data_disks: Vec::new(),
-            iscsi: None,
+            iscsi: Vec::new(),
         }
     }
 
@@ -120,11 +139,12 @@ impl GuestConfig {
         for disk in &self.data_disks {
             words.push(word("disk", &[&disk.device, &disk.mount, &disk.filesystem])?);
         }
-        if let Some(disk) = &self.iscsi {
+        for disk in &self.iscsi {
             let (address, port) = (disk.portal.ip().to_string(), disk.portal.port().to_string());
             let at = [&disk.target, &disk.lun.to_string(), &disk.initiator, &disk.mount, &disk.filesystem];
-            let values: Vec<&str> = [&address, &port].into_iter().chain(at).map(String::as_str).collect();
-            words.push(word("iscsi", &values)?);
+            let queue = disk.queue.map(|queue| [queue.depth.to_string(), queue.commands.to_string()]);
+            let values = [&address, &port].into_iter().chain(at).chain(queue.iter().flatten());
+            words.push(word("iscsi", &values.map(String::as_str).collect::<Vec<_>>())?);
         }
         Ok(words.join(" "))
     }
@@ -157,7 +177,7 @@ mod tests {
             mtu: 9000,
             congestion_control: Some("bbr".into()),
             data_disks: vec![DataDisk { device: "vdb".into(), mount: "/data".into(), filesystem: "ext4".into() }],
-            iscsi: None,
+            iscsi: Vec::new(),
         }
     }
 
@@ -179,10 +199,14 @@ mod tests {
             initiator: "iqn.2026-01.example:i".into(),
             mount: "/data".into(),
             filesystem: "ext4".into(),
+            queue: None,
         };
-        let words = GuestConfig { iscsi: Some(disk), ..example() }.command_line().unwrap();
-        let word = "tare.iscsi=198.18.1.9,3260,iqn.2026-01.example:g1,1,iqn.2026-01.example:i,/data,ext4";
+        let log = IscsiDisk { lun: 2, mount: "/log".into(), queue: Some(IscsiQueue::of(128)), ..disk.clone() };
+        let words = GuestConfig { iscsi: vec![disk, log], ..example() }.command_line().unwrap();
+        let word = "tare.iscsi=198.18.1.9,3260,iqn.2026-01.example:g1,1,iqn.2026-01.example:i,/data,ext4 \
+                    tare.iscsi=198.18.1.9,3260,iqn.2026-01.example:g1,2,iqn.2026-01.example:i,/log,ext4,128,1024";
         assert!(words.ends_with(word), "{words}");
+        assert_eq!(IscsiQueue::of(1).commands, 128, "what open-iscsi gives by itself");
     }
 
     #[test]

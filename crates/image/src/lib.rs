@@ -24,7 +24,7 @@ pub mod testing;
 
 pub use cache::{Cached, cache_directory, cached, clear};
 pub use clone::{blank, overlay, raw_copy};
-pub use config::{DataDisk, GuestConfig, IscsiDisk, Root};
+pub use config::{DataDisk, GuestConfig, IscsiDisk, IscsiQueue, Root};
 pub use container::{ContainerImage, Unpacked, container_look, container_unpacked};
 pub use debian::{DebianSpec, debian_build, debian_find, debian_is_there};
 pub use disk::{Disk, Format, inspect};

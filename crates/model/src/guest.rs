@@ -81,10 +81,28 @@ pub struct GuestData {
     /// files are kept in every copy.
     pub gold: PathBuf,
     /// Size of the guest's volume where that is a disk of its own, bytes: the gold copy and the room that the workload
-    /// needs beyond it.
+    /// needs beyond it, but for what a log grows to.
     pub size: ByteSize,
     /// Whether nobody writes to it, so that guests which see the host's files may all be shown the gold copy itself.
     pub shared: bool,
+    /// The part that an arm may give storage of its own; `None`: there is none.
+    pub log: Option<GuestLog>,
+}
+
+impl GuestData {
+    /// Size of a volume that holds the log as well, bytes.
+    pub fn with_log(&self) -> ByteSize {
+        ByteSize(self.size.0.saturating_add(self.log.as_ref().map_or(0, |log| log.size.0)))
+    }
+}
+
+/// A part of the data to which a database writes in sequence, and which it waits for: its log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuestLog {
+    /// Its gold copy: a directory as that of the data, with a copy of what these hold of the log as well.
+    pub gold: PathBuf,
+    /// What it may grow to, bytes.
+    pub size: ByteSize,
 }
 
 /// What holds for commands of a study's in a guest where the study says nothing else: what the image says that the guest was
@@ -111,6 +129,8 @@ pub struct DataPlace {
     pub restore_s: f64,
     /// How it was restored, for people, such as `copied` or `cloned (reflink)`.
     pub restored_by: String,
+    /// Where the guest finds the log, where its arm has storage for that alone. That place has none itself.
+    pub log: Option<Box<DataPlace>>,
 }
 
 /// One line of the parity check: what was asked of a resource and what the kernel granted.

@@ -125,4 +125,6 @@ pub struct Footprint {
     pub kept: ByteSize,
     /// For each guest while it stands, bytes.
     pub guest: ByteSize,
+    /// How much of that is a log, which an arm may have on storage of its own, bytes.
+    pub log: ByteSize,
 }

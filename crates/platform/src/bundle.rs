@@ -11,9 +11,10 @@ use oci_spec::runtime::{
 };
 use rustix::process::Rlimit;
 use tare_wire::confine::{CAPABILITIES, MASKED, READ_ONLY};
+use tare_wire::launch::Shown;
 
 use crate::builder::{confined, environment, limits};
-use crate::guest_setup::{AGENT, DATA, GuestSetup};
+use crate::guest_setup::{AGENT, GuestSetup};
 use crate::parity::ranges;
 
 /// One period of CPU quota, microseconds, as the lab sets it for every arm.
@@ -55,10 +56,10 @@ impl Bundle<'_> {
         mounts.push(
             MountBuilder::default().destination(AGENT).typ("bind").source(self.setup.agent).options(options).build()?,
         );
-        if let Some(data) = self.setup.data {
-            let mode = if self.setup.read_only { "ro" } else { "rw" };
+        for Shown { from, at, read_only } in self.setup.data {
+            let mode = if *read_only { "ro" } else { "rw" };
             let options: Vec<String> = ["bind", mode, "nosuid", "nodev"].map(str::to_owned).into();
-            mounts.push(MountBuilder::default().destination(DATA).typ("bind").source(data).options(options).build()?);
+            mounts.push(MountBuilder::default().destination(at).typ("bind").source(from).options(options).build()?);
         }
         let root = RootBuilder::default().path(self.rootfs).readonly(false).build()?;
         SpecBuilder::default()
@@ -144,6 +145,7 @@ impl Bundle<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::guest_setup::{DATA, shown};
     use tare_model::ByteSize;
     use tare_model::guest::{GuestSize, GuestSpec, Seccomp};
 
@@ -154,8 +156,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let rootfs = folder.path().join("rootfs");
         let netns = Path::new("/proc/1/fd/9");
-        let setup =
-            GuestSetup { seccomp: Seccomp::Off, ..GuestSetup::of(&spec, "/opt/agent", "/mnt/san/tare-r/target") };
+        let [open, closed] = [false, true].map(|read_only| shown("/mnt/san/tare-r/target", read_only));
+        let setup = GuestSetup { seccomp: Seccomp::Off, ..GuestSetup::of(&spec, "/opt/agent", &open) };
         let bundle = Bundle { setup, netns, rootfs: &rootfs, group: "/tare-r/target", waits: false };
         bundle.write(folder.path()).unwrap();
         let text = std::fs::read_to_string(folder.path().join("config.json")).unwrap();
@@ -168,7 +170,7 @@ mod tests {
         let bound = mounts.iter().find(|mount| mount["source"] == "/mnt/san/tare-r/target").unwrap();
         assert_eq!(bound["destination"], DATA);
         assert!(bound["options"].as_array().unwrap().contains(&"rw".into()), "{bound}");
-        let closed = Bundle { setup: GuestSetup { read_only: true, ..setup }, waits: true, ..bundle }.config().unwrap();
+        let closed = Bundle { setup: GuestSetup { data: &closed, ..setup }, waits: true, ..bundle }.config().unwrap();
         let args = closed.process().as_ref().unwrap().args().clone().unwrap();
         assert_eq!(args, ["/.tare/agent", "wait", "--confine", "off"]);
         let closed = serde_json::to_string(&closed).unwrap();

@@ -44,7 +44,7 @@ pub fn client(site: &Site<'_>, spec: &GuestSpec, place: ClientPlace<'_>) -> Resu
 /// When it cannot be started or does not answer, or the data cannot be restored.
 pub fn services(site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
     let mut builder = GuestBuilder::new(site, spec);
-    builder.data_directory(None, None)?;
+    builder.data_directories(None, false)?;
     let mut launch = plain_launch();
     launch.netns = Some(builder.attach()?);
     // A group without limits: what runs in it is found and ended with it.

@@ -1,4 +1,4 @@
-//! Data of guests in directories of the host's: where they lie, and how a whole gold copy is restored there.
+//! How a whole gold copy is restored in a directory of the host's.
 
 use std::fs::{self, DirBuilder, File, Metadata};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, lchown, symlink};
@@ -6,15 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use rustix::fs::{Access, AtFlags, CWD, access, statvfs, utimensat};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tare_lab::is_in_memory;
+use rustix::fs::{AtFlags, CWD, utimensat};
+use tare_model::ByteSize;
 use tare_model::guest::{DataPlace, GuestData};
-use tare_model::{ByteSize, Refusal};
 
-use crate::DataWanted;
-use crate::restore::{By, Deadline, RestoreError, clones, file, file_system, human, like, room, times, tried};
+use crate::restore::{By, Deadline, RestoreError, clones, file, file_system, like, room, times, tried};
 
 /// How data come to a guest that is shown the gold copy itself.
 pub(crate) const SHOWN: &str = "shown as it is";
@@ -24,110 +20,6 @@ const WORKERS: usize = 4;
 
 /// How often a directory is made anew that other guests take away.
 const ATTEMPTS: u32 = 10;
-
-/// File systems on which copies may share blocks with what they are copied from.
-const SHARES_BLOCKS: [&str; 4] = ["xfs", "btrfs", "bcachefs", "zfs"];
-
-/// The user that a guest's servers run as.
-const NOBODY: u32 = 65_534;
-
-/// Where a guest's data lie on the host.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(crate) struct DataDirectory {
-    /// A directory of the host's that is there, such as the mount point of a disk, a LUN or another file system: tare
-    /// makes a directory of its own in it for each guest's data, and takes it away again. Data are cloned only from a
-    /// gold copy on the same file system, so where that can clone, `TARE_CACHE` may name a directory on it.
-    pub directory: PathBuf,
-    /// Whether it may be in memory (tmpfs); without this such a directory is refused.
-    #[serde(default)]
-    pub in_memory: bool,
-}
-
-impl DataDirectory {
-    /// Looks whether data can lie there, as far as can be seen before a run.
-    ///
-    /// # Errors
-    /// Why they cannot, and the remedy.
-    pub(crate) fn look(&self) -> Result<(), Refusal> {
-        self.place().map(drop)
-    }
-
-    /// The same for guests that see the host's files as they are, so that their servers must get there by themselves.
-    ///
-    /// # Errors
-    /// Why they cannot, and the remedy.
-    pub(crate) fn look_as_nobody(&self) -> Result<(), Refusal> {
-        let place = self.place()?;
-        let Some(closed) = closed_to_nobody(&place) else { return Ok(()) };
-        let reason = format!(
-            "the directory for the data {} cannot be reached by the guest's servers, which run as nobody: {} is closed to others",
-            self.directory.display(),
-            closed.display()
-        );
-        Err(Refusal::new(reason, "Open it with `chmod o+x`, or name another one"))
-    }
-
-    /// Why the data of so many guests have no room there; `None` when they have, or where copies may share blocks, so that
-    /// nobody can say beforehand. [`Self::look`] reports a directory that cannot be used at all.
-    pub(crate) fn refusal(&self, wanted: DataWanted) -> Option<Refusal> {
-        let place = self.place().ok()?;
-        let found = statvfs(&place).ok()?;
-        let free = found.f_bavail.saturating_mul(found.f_frsize);
-        let needed = wanted.size.0.saturating_mul(u64::from(wanted.guests));
-        if needed <= free || SHARES_BLOCKS.contains(&file_system(&place).as_str()) {
-            return None;
-        }
-        let reason = format!(
-            "the data of {} guest(s) take {}, and {} has {} free",
-            wanted.guests,
-            human(needed),
-            self.directory.display(),
-            human(free)
-        );
-        Some(Refusal::new(reason, "Make room there, ask for less data or fewer guests, or name another directory"))
-    }
-
-    /// The directory without links on the way.
-    ///
-    /// # Errors
-    /// Why data cannot lie there, and the remedy.
-    pub(crate) fn place(&self) -> Result<PathBuf, Refusal> {
-        const REMEDY: &str = "Mount the disk, and check the path in the study";
-        let refused = |why: &str, remedy: &str| {
-            Refusal::new(format!("the directory for the data {} {why}", self.directory.display()), remedy)
-        };
-        let unusable = |error: &dyn std::fmt::Display| refused(&format!("cannot be used: {error}"), REMEDY);
-        let place = self.directory.canonicalize();
-        let place = place.map_err(|error| refused(&format!("is not there ({error})"), REMEDY))?;
-        if !place.is_dir() {
-            return Err(refused("is no directory", REMEDY));
-        }
-        access(&place, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| unusable(&error))?;
-        if !self.in_memory && is_in_memory(&place).map_err(|error| unusable(&error))? {
-            let remedy = "Name a directory on a disk, or write `in-memory = true` beside it";
-            return Err(refused("is in memory (tmpfs)", remedy));
-        }
-        Ok(place)
-    }
-
-    /// What a reader must know about it.
-    pub(crate) fn disclosure(&self) -> Option<String> {
-        let sentence = "The guests' data lie in the host's memory, outside of their limits: nothing waits for a disk.";
-        self.in_memory.then(|| sentence.to_owned())
-    }
-}
-
-/// The first directory on the way to `path` that the guest's servers, which run as nobody, may not pass through; `None`
-/// when all is open.
-pub(crate) fn closed_to_nobody(path: &Path) -> Option<&Path> {
-    let passes = |found: &Metadata| {
-        let shift = if found.uid() == NOBODY { 6 } else { if found.gid() == NOBODY { 3 } else { 0 } };
-        (found.mode() >> shift) & 0o1 != 0
-    };
-    let way: Vec<&Path> = path.ancestors().collect();
-    way.into_iter().rev().find(|directory| !directory.metadata().is_ok_and(|found| passes(&found)))
-}
 
 /// The error number when a directory was removed at that moment.
 const NOT_THERE: i32 = rustix::io::Errno::NOENT.raw_os_error();
@@ -157,27 +49,36 @@ pub(crate) fn make_own(run: impl Fn() -> tare_lab::Result<PathBuf>, guest: &str)
     }
 }
 
-/// Restores a guest's data in `copy`, an empty directory; `named` is the one that the study names, and `inside` where the
-/// guest will see the copy: at the same place as the host without it.
+/// What is restored.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Gold<'a> {
+    /// The gold copy.
+    pub gold: &'a Path,
+    /// What the copy may grow to, bytes.
+    pub size: ByteSize,
+}
+
+/// Restores it in `copy`, an empty directory; `named` is the one that the study names, and `inside` where the guest will see
+/// the copy: at the same place as the host without it.
 ///
 /// # Errors
 /// Why not. What was made by then is still there.
 pub(crate) fn restore(
-    data: &GuestData,
+    gold: Gold<'_>,
     copy: &Path,
-    named: Option<&DataDirectory>,
+    named: Option<&Path>,
     inside: Option<&str>,
 ) -> Result<DataPlace, RestoreError> {
     let began = Instant::now();
-    let by = tree(&data.gold, copy, data.size)?;
+    let by = tree(gold.gold, copy, gold.size)?;
     let kind = file_system(copy);
     let storage = match named {
-        Some(named) => format!("directory {} on {kind} of the host", named.directory.display()),
+        Some(named) => format!("directory {} on {kind} of the host", named.display()),
         None => format!("directory on {kind} of the host"),
     };
     let path = inside.map_or_else(|| copy.to_string_lossy().into_owned(), str::to_owned);
     let (on_host, restored_by) = (Some(copy.to_owned()), by.words().to_owned());
-    Ok(DataPlace { path, storage, on_host, restore_s: began.elapsed().as_secs_f64(), restored_by })
+    Ok(DataPlace { path, storage, on_host, restore_s: began.elapsed().as_secs_f64(), restored_by, log: None })
 }
 
 /// Data that nobody writes are shown as they are: the gold copy on the host, and where the guest sees it.
@@ -196,6 +97,7 @@ pub(crate) fn as_it_is(data: &GuestData, inside: Option<&str>) -> Result<(PathBu
         on_host: Some(gold.clone()),
         restore_s: 0.0,
         restored_by: SHOWN.to_owned(),
+        log: None,
     };
     Ok((gold, place))
 }
@@ -325,6 +227,7 @@ fn restore_link(gold: &Path, copy: &Path, found: &Metadata) -> Result<(), Restor
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data_directory::NOBODY;
     use crate::guest_setup::DATA;
     use std::os::unix::fs::chown;
 
@@ -351,8 +254,8 @@ mod tests {
         fs::set_permissions(&gold, fs::Permissions::from_mode(0o700)).unwrap();
         let copy = make_own(|| Ok(place.path().into()), "guest").unwrap();
         assert!(make_own(|| Ok(place.path().into()), "guest").is_err(), "it is there");
-        let data = GuestData { gold: gold.clone(), size: ByteSize(1 << 20), shared: false };
-        let restored = restore(&data, &copy, None, Some(DATA)).unwrap();
+        let data = Gold { gold: &gold, size: ByteSize(1 << 20) };
+        let restored = restore(data, &copy, None, Some(DATA)).unwrap();
         assert!(
             restored.restore_s > 0.0 && restored.path == DATA && restored.storage.ends_with(" of the host"),
             "{restored:?}"
@@ -381,8 +284,8 @@ mod tests {
         let place = tempfile::tempdir_in("/var/tmp").unwrap();
         let gold = gold_in(place.path());
         let copy = make_own(|| Ok(place.path().into()), "guest").unwrap();
-        let data = GuestData { gold, size: ByteSize(1 << 60), shared: false };
-        let error = restore(&data, &copy, None, None).unwrap_err();
+        let data = Gold { gold: &gold, size: ByteSize(1 << 60) };
+        let error = restore(data, &copy, None, None).unwrap_err();
         assert!(matches!(&error, RestoreError::NoRoom { needed, .. } if needed.0 > 1 << 59), "{error}");
         assert!(error.to_string().contains("free") && error.remedy().contains("room"), "{error}");
     }
@@ -396,41 +299,6 @@ mod tests {
         assert!(error.to_string().contains("data/socket"), "{error}");
         let error = tree(&place.path().join("none"), place.path(), ByteSize(0)).unwrap_err();
         assert!(error.to_string().contains("none"), "{error}");
-    }
-
-    #[test]
-    fn a_place_for_data_is_there_writable_and_on_a_disk() {
-        let place = tempfile::tempdir().unwrap();
-        let said = |directory: &Path, in_memory| {
-            let named = DataDirectory { directory: directory.into(), in_memory };
-            named.look().err().map(|why| format!("{why:?}"))
-        };
-        assert!(said(&place.path().join("none"), false).unwrap().contains("not there"));
-        let file = place.path().join("file");
-        fs::write(&file, "").unwrap();
-        assert!(said(&file, false).unwrap().contains("no directory"));
-        assert!(said(Path::new("/proc"), false).is_none_or(|why| why.contains("cannot be used")));
-        let shared = Path::new("/dev/shm");
-        if is_in_memory(shared).unwrap_or_default() {
-            assert!(said(shared, false).unwrap().contains("in-memory = true"));
-            assert_eq!(said(shared, true), None);
-        }
-    }
-
-    #[test]
-    fn a_directory_that_nobody_may_not_pass_is_found() {
-        let place = tempfile::tempdir().unwrap();
-        let inner = place.path().join("a/b");
-        fs::create_dir_all(&inner).unwrap();
-        fs::set_permissions(place.path(), fs::Permissions::from_mode(0o711)).unwrap();
-        assert_eq!(closed_to_nobody(&inner), None);
-        fs::set_permissions(place.path().join("a"), fs::Permissions::from_mode(0o710)).unwrap();
-        assert_eq!(closed_to_nobody(&inner), Some(place.path().join("a").as_path()));
-        let named = DataDirectory { directory: inner.clone(), in_memory: true };
-        assert_eq!(named.look(), Ok(()));
-        let said = format!("{:?}", named.look_as_nobody().unwrap_err());
-        assert!(said.contains("/a is closed") && said.contains("chmod o+x"), "{said}");
-        assert!(closed_to_nobody(&place.path().join("none")).is_some());
     }
 
     /// Runs itself again in a mount namespace where a file system that can clone is mounted, from a file.
@@ -465,10 +333,10 @@ mod tests {
         let large = vec![7; 150 << 20];
         fs::write(gold.join("data/large"), &large).unwrap();
         // There is no room for a copy.
-        let data = GuestData { gold, size: ByteSize(160 << 20), shared: false };
+        let data = Gold { gold: &gold, size: ByteSize(160 << 20) };
         for guest in ["first", "second"] {
             let copy = make_own(|| Ok(place.into()), guest).unwrap();
-            let restored = restore(&data, &copy, None, None).unwrap();
+            let restored = restore(data, &copy, None, None).unwrap();
             assert_eq!(
                 (restored.restored_by.as_str(), restored.storage.as_str()),
                 ("cloned (reflink)", "directory on xfs of the host")
@@ -476,9 +344,9 @@ mod tests {
             assert!(fs::read(copy.join("data/large")).unwrap() == large);
             fs::write(copy.join("data/large"), guest).unwrap();
         }
-        assert!(fs::read(data.gold.join("data/large")).unwrap() == large, "the gold copy was changed");
+        assert!(fs::read(gold.join("data/large")).unwrap() == large, "the gold copy was changed");
         let copy = make_own(|| Ok(place.into()), "third").unwrap();
-        let error = restore(&GuestData { size: ByteSize(400 << 20), ..data }, &copy, None, None).unwrap_err();
+        let error = restore(Gold { size: ByteSize(400 << 20), ..data }, &copy, None, None).unwrap_err();
         assert!(matches!(error, RestoreError::NoRoom { .. }), "{error}");
     }
 }

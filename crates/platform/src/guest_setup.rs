@@ -3,12 +3,16 @@
 use std::path::Path;
 
 use tare_model::guest::{GuestSpec, Seccomp};
+use tare_wire::launch::Shown;
 
 /// Where the agent is inside.
 pub(crate) const AGENT: &str = "/.tare/agent";
 
 /// Where guests that have a root file system of their own find their data.
 pub(crate) const DATA: &str = "/.tare/data";
+
+/// Where they find the log of a database, where that is apart.
+pub(crate) const LOG: &str = "/.tare/log";
 
 /// What is shown to a guest and set in it.
 #[derive(Clone, Copy)]
@@ -17,10 +21,8 @@ pub(crate) struct GuestSetup<'a> {
     pub run_id: &'a str,
     /// The agent's program on the host.
     pub agent: &'a Path,
-    /// The guest's data on the host.
-    pub data: Option<&'a Path>,
-    /// Whether nobody inside may write to its data.
-    pub read_only: bool,
+    /// Its data.
+    pub data: &'a [Shown],
     /// The filter of system calls that the agent installs.
     pub seccomp: Seccomp,
 }
@@ -28,8 +30,13 @@ pub(crate) struct GuestSetup<'a> {
 #[cfg(test)]
 impl<'a> GuestSetup<'a> {
     /// A guest for tests.
-    pub(crate) fn of(spec: &'a GuestSpec, agent: &'a str, data: &'a str) -> Self {
-        let (agent, data) = (Path::new(agent), Some(Path::new(data)));
-        Self { spec, run_id: "r", agent, data, read_only: false, seccomp: spec.seccomp }
+    pub(crate) fn of(spec: &'a GuestSpec, agent: &'a str, data: &'a [Shown]) -> Self {
+        Self { spec, run_id: "r", agent: Path::new(agent), data, seccomp: spec.seccomp }
     }
+}
+
+/// Data for tests: one directory, which nobody inside may write to if that is said.
+#[cfg(test)]
+pub(crate) fn shown(from: &str, read_only: bool) -> [Shown; 1] {
+    [Shown { from: from.into(), at: DATA.into(), read_only }]
 }

@@ -12,6 +12,7 @@ mod confinement;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod data;
+mod data_directory;
 mod engine;
 mod entry;
 mod error;
@@ -23,6 +24,7 @@ mod held;
 mod launch;
 mod machine;
 mod merging;
+mod numbered;
 mod options;
 mod parity;
 mod platform;

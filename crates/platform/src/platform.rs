@@ -68,8 +68,19 @@ pub type Notes = Vec<String>;
 pub struct DataWanted {
     /// How many guests.
     pub guests: u32,
-    /// What the data of each may grow to, bytes; zero: they are given none.
+    /// What the data of each may grow to, bytes, with their log; zero: they are given none.
     pub size: ByteSize,
+    /// How much of that is the log, bytes.
+    pub log: ByteSize,
+}
+
+impl DataWanted {
+    /// The data without the log, and the log, each on its own.
+    pub(crate) fn apart(self) -> (Self, Self) {
+        let none = ByteSize(0);
+        let data = Self { size: ByteSize(self.size.0.saturating_sub(self.log.0)), log: none, ..self };
+        (data, Self { size: self.log, log: none, ..self })
+    }
 }
 
 /// Where a guest is made.

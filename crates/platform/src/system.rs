@@ -6,15 +6,16 @@ use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tare_model::Refusal;
+use tare_model::field::FieldError;
 use tare_model::guest::GuestSpec;
-use tare_wire::launch::{Launch, Namespace, PrivateMount};
+use tare_wire::launch::{Launch, Namespace, PrivateMount, Shown};
 
 use crate::builder::GuestBuilder;
-use crate::data::DataDirectory;
+use crate::data_directory::DataDirectory;
 use crate::entry::FromOptions;
 use crate::error::Result;
-use crate::guest_setup::DATA;
 use crate::options::Writes;
 use crate::rootfs::RootFs;
 use crate::{DataWanted, Guest, HostView, Notes, Platform, Site, program};
@@ -30,7 +31,7 @@ pub(crate) struct Options {
     /// Where the guest's writes go: `memory` (counted against its limit) or `disk`.
     pub upper: Writes,
     /// Where the data lie that a workload gives its guests: a directory of the host's, `{ directory = "PATH" }`, which tare
-    /// makes one of its own in for each guest. Left out: `/var/lib/tare-data`.
+    /// makes one of its own in for each guest, and with `log-directory` another for the log of a database. Left out: `/var/lib/tare-data`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<DataDirectory>,
 }
@@ -42,8 +43,8 @@ pub(crate) struct Begun<'a> {
     pub program: PathBuf,
     /// The tree below its overlay.
     pub lower: PathBuf,
-    /// Where its data are on the host.
-    pub data: Option<PathBuf>,
+    /// What it is shown of its data.
+    pub data: Vec<Shown>,
     /// Its launch, in a mount namespace of its own and not yet in that of its link.
     pub launch: Launch,
     /// The network namespace of its link.
@@ -78,6 +79,11 @@ pub(crate) struct SystemContainers<S> {
 impl<S: Starter> FromOptions for SystemContainers<S> {
     type Options = Options;
 
+    fn read(value: &Value) -> std::result::Result<Options, FieldError> {
+        let options: Options = crate::options::read(value)?;
+        options.data.iter().try_for_each(DataDirectory::check).map(|()| options)
+    }
+
     fn new(options: Options) -> Self {
         Self { options, starter: PhantomData }
     }
@@ -102,7 +108,7 @@ impl<S: Starter> Platform for SystemContainers<S> {
     fn disclosures(&self) -> Vec<String> {
         let mut disclosures = vec![self.options.rootfs.disclosure(self.options.upper)];
         disclosures.extend(S::disclosures());
-        disclosures.extend(self.options.data.as_ref().and_then(DataDirectory::disclosure));
+        disclosures.extend(self.options.data.iter().flat_map(DataDirectory::disclosure));
         disclosures
     }
 
@@ -118,7 +124,7 @@ impl<S: Starter> Platform for SystemContainers<S> {
         let mut builder = GuestBuilder::new(site, spec);
         let program = self.program().map_err(|refusal| builder.refused("find its program", refusal))?;
         let lower = self.options.rootfs.lower(&mut builder)?;
-        let data = builder.data_directory(self.options.data.as_ref(), Some(DATA))?;
+        let data = builder.data_directories(self.options.data.as_ref(), true)?;
         let netns = builder.attach()?;
         let mut launch = builder.held()?;
         launch.unshare = vec![Namespace::Mount];
@@ -194,7 +200,7 @@ mod tests {
         }
         let wrong = Options { rootfs: RootFs::Directory("/none".into()), ..Options::default() };
         assert!(there(wrong).look(&host).unwrap_err().reason.contains("/none"));
-        let data = DataDirectory { directory: "/no/disk".into(), in_memory: false };
+        let data = DataDirectory { directory: "/no/disk".into(), log_directory: None, in_memory: false };
         let wrong = Options { data: Some(data), ..Options::default() };
         assert!(there(wrong).look(&host).unwrap_err().reason.contains("/no/disk"));
         assert_eq!(there(Options::default()).look(&host), Ok(Vec::new()));

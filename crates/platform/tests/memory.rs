@@ -96,7 +96,7 @@ fn machines_of_three_gibibytes_run_java_from_one_disk_and_take_what_they_touch()
     let mut guests = Vec::new();
     for number in 0..count {
         let size = GuestSize { cpus: 1, memory: ByteSize(3 << 30) };
-        let data = Some(GuestData { gold: gold.clone(), size: ByteSize(256 << 20), shared: true });
+        let data = Some(GuestData { gold: gold.clone(), size: ByteSize(256 << 20), shared: true, log: None });
         let spec = GuestSpec { data, merge: true, ..GuestSpec::new(format!("j{number}"), size) };
         let guest = ground.start_as(&*platform, &spec).unwrap();
         let place = guest.data().unwrap().clone();

@@ -41,7 +41,7 @@ fn a_store_runs_on_its_data_on_every_platform_of_the_hosts() {
             return skipped(&format!("{label}: {refusal}"));
         }
         let size = GuestSize { cpus: 2, memory: ByteSize(512 << 20) };
-        let data = Some(GuestData { gold: gold.clone(), size: ByteSize(256 << 20), shared: false });
+        let data = Some(GuestData { gold: gold.clone(), size: ByteSize(256 << 20), shared: false, log: None });
         let spec = GuestSpec { data, ..GuestSpec::new(label, size) };
         let mut guest = platform.start(&site, &spec).unwrap();
         let served = serves(&*guest, &programs, WORK);

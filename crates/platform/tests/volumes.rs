@@ -8,11 +8,11 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 use tare_model::ByteSize;
-use tare_model::guest::{GuestData, GuestSize, GuestSpec};
+use tare_model::guest::{GuestData, GuestLog, GuestSize, GuestSpec};
 use tare_platform::{DataWanted, Guest, HostView, Platform, PlatformError};
 
 use crate::common::loop_device::Loop;
-use crate::common::{self, agent, platform, postgres, serves, skipped, turn};
+use crate::common::{self, agent, as_nobody, platform, postgres, serves, skipped, turn};
 
 /// Size of the disks.
 const SIZE: ByteSize = ByteSize(256 << 20);
@@ -37,8 +37,17 @@ impl Ground {
     }
 
     fn start(&self, platform: &dyn Platform, name: &str) -> Result<Box<dyn Guest>, PlatformError> {
+        self.start_with(platform, name, None)
+    }
+
+    fn start_with(
+        &self,
+        platform: &dyn Platform,
+        name: &str,
+        log: Option<GuestLog>,
+    ) -> Result<Box<dyn Guest>, PlatformError> {
         let size = GuestSize { cpus: 1, memory: ByteSize(512 << 20) };
-        let data = Some(GuestData { gold: self.gold.clone(), size: SIZE, shared: false });
+        let data = Some(GuestData { gold: self.gold.clone(), size: SIZE, shared: false, log });
         platform.start(&self.lab.site(), &GuestSpec { data, ..GuestSpec::new(name, size) })
     }
 
@@ -177,7 +186,7 @@ fn every_guest_of_every_trial_has_the_device_with_its_number() {
         return skipped(&refusal.to_string());
     }
     for wanted in [2, 3] {
-        let refusal = platform.data_refusal(DataWanted { guests: wanted, size: SIZE });
+        let refusal = platform.data_refusal(DataWanted { guests: wanted, size: SIZE, log: ByteSize(0) });
         assert_eq!(refusal.is_some(), wanted == 3, "{refusal:?}");
     }
     for trial in ["t0", "t17"] {
@@ -197,5 +206,63 @@ fn every_guest_of_every_trial_has_the_device_with_its_number() {
         guests.iter_mut().for_each(|guest| guest.destroy().unwrap());
     }
     drop((first, second));
+    ground.end();
+}
+
+/// Writes to the log, and shows where it is and what the guest has mounted.
+const LOGGED: &str = "psql -q -c 'create table t as select generate_series(1, 5000) id' && \
+     test -s /log/pg_wal/$(psql -At -c 'select pg_walfile_name(pg_current_wal_lsn())') && \
+     grep -e ' /data ' -e ' /log ' /proc/mounts";
+
+#[test]
+fn a_machine_has_the_log_of_its_database_on_a_disk_of_its_own() {
+    let _turn = turn();
+    let Some(programs) = postgres() else { return skipped("there is no PostgreSQL in /usr/lib/postgresql") };
+    let Some(ground) = Ground::new("logs", Some(&programs)) else { return };
+    let log = ground.place.path().join("log-gold");
+    std::fs::create_dir(&log).unwrap();
+    let copied = Command::new("cp").arg("-a").arg(ground.gold.join("data/pg_wal")).arg(&log).status().unwrap();
+    assert!(copied.success());
+    let device = Loop::of(&ground.place.path().join("device"), 2 * SIZE.0);
+    let queue = |depth: u32| json!({"iscsi": "guest", "queue-depth": depth});
+    let hypervisor = || json!({"iscsi": "hypervisor"});
+    let mut paths = vec![
+        ("files", json!({}), json!({"format": "qcow2", "cache": "none"})),
+        ("iscsi-qemu", hypervisor(), hypervisor()),
+        ("iscsi-guest", queue(64), queue(64)),
+    ];
+    match &device {
+        Some(device) => paths.push(("device", json!({}), json!({"device": device.0, "overwrite": true}))),
+        None => skipped("a block device: there are no loop devices here"),
+    }
+    for (name, data, log_disk) in paths {
+        let platform = platform("qemu", &json!({"data-disk": data, "log-disk": log_disk}));
+        if let Err(refusal) = platform.check(&HostView::here(&ground.lab.agent)) {
+            skipped(&format!("{name}: {refusal}"));
+            continue;
+        }
+        let given = Some(GuestLog { gold: log.clone(), size: SIZE });
+        let mut guest = ground.start_with(&*platform, name, given).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let place = guest.data().unwrap().clone();
+        let of_log = place.log.clone().unwrap();
+        assert_eq!((place.path.as_str(), of_log.path.as_str()), ("/data", "/log"), "{name}");
+        as_nobody(&*guest, "rm -rf /data/data/pg_wal && ln -s /log/pg_wal /data/data/pg_wal");
+        let served = serves(&*guest, &programs, LOGGED);
+        let devices = served.lines().filter(|line| line.contains(" ext4 ")).map(|line| line.split(' ').next().unwrap());
+        let devices: std::collections::BTreeSet<&str> = devices.collect();
+        assert_eq!(devices.len(), 2, "{name}: {served}");
+        let rows = guest.parity();
+        let row = |resource: &str| rows.iter().find(|row| row.resource == resource);
+        assert!(row("storage of the log").unwrap().equal, "{name}: {rows:?}");
+        let by_guest = name == "iscsi-guest";
+        assert_eq!(row("log disk").map(|row| row.equal), (!by_guest).then_some(true), "{name}: {rows:?}");
+        for disk in ["data", "log"] {
+            let depth = row(&format!("queue depth of the {disk} disk")).map(|row| row.granted.clone());
+            assert_eq!(depth, by_guest.then(|| Some("64".to_owned())), "{name}: {rows:?}");
+        }
+        let _ = writeln!(std::io::stderr(), "{name}: {}\n    log: {}", place.storage, of_log.storage);
+        guest.destroy().unwrap();
+    }
+    drop(device);
     ground.end();
 }

@@ -291,7 +291,8 @@ impl Catalog for Fake {
 
     fn footprint(&self, asked: &WorkloadAsked<'_>) -> Footprint {
         let WorkloadAsked { name: workload, parameters, load, instances, .. } = *asked;
-        let each = |of: ByteSize, count: u32| Footprint { kept: ByteSize(0), guest: ByteSize(of.0 * u64::from(count)) };
+        let each =
+            |of: ByteSize, count: u32| Footprint { guest: ByteSize(of.0 * u64::from(count)), ..Footprint::default() };
         if workload == "social" {
             return each(DATABASE, instances);
         }
@@ -300,7 +301,7 @@ impl Catalog for Fake {
         }
         let data = parameters["db-size"].as_str().map_or(Ok(TEN_MEGABYTES), str::parse);
         let kept = if workload == "store" { data.unwrap() } else { ByteSize(0) };
-        Footprint { kept, guest: ByteSize(kept.0 * 2) }
+        Footprint { kept, guest: ByteSize(kept.0 * 2), ..Footprint::default() }
     }
 
     fn is_outside(&self, platform: &str) -> bool {

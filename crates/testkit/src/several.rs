@@ -145,7 +145,7 @@ impl Workload for Several {
                 // Both agents are good for it.
                 let agent = if site.cache.is_dir() { site.here } else { site.client };
                 run(agent, &line, site.timeout).map_err(WorkloadError::Command)?;
-                Ok(Data::of_guests(GuestData { gold: gold.clone(), size: ByteSize(1 << 20), shared: false }))
+                Ok(Data::of_guests(GuestData { gold: gold.clone(), size: ByteSize(1 << 20), shared: false, log: None }))
             }
         }
     }
@@ -282,6 +282,7 @@ impl Platform for Handing {
             on_host: Some(data.gold.clone()),
             restore_s: if spec.name.ends_with('1') { 0.5 } else { 0.25 },
             restored_by: "nothing".into(),
+            log: None,
         });
         Ok(Box::new(Handed { inner, place }))
     }

@@ -157,7 +157,7 @@ impl Workload for Worker {
         let made = std::fs::create_dir_all(&gold).and_then(|()| std::fs::write(gold.join(FILE), &member));
         made.map_err(|error| WorkloadError::Command(format!("{}: {error}", gold.display())))?;
         self.tiles.note(TileSight::Data { member, guests, size });
-        Ok(Data::of_guests(GuestData { gold, size: ByteSize(1 << 20), shared: true }))
+        Ok(Data::of_guests(GuestData { gold, size: ByteSize(1 << 20), shared: true, log: None }))
     }
 
     /// The sum of rates, and the longest time.

@@ -102,7 +102,7 @@ impl Bundle {
     pub fn data(&self) -> GuestData {
         // A file system of its own takes some for itself.
         let room = self.bytes + self.bytes / 4 + (64 << 20);
-        GuestData { gold: self.place.clone(), size: ByteSize(room), shared: true }
+        GuestData { gold: self.place.clone(), size: ByteSize(room), shared: true, log: None }
     }
 }
 

@@ -92,7 +92,8 @@ impl Workload for Java {
 
     fn footprint(&self, _: &GuestSize, _: u32) -> Footprint {
         // Nobody has a copy: guests that see the host's files are shown the one there is, the others share a disk.
-        Footprint { kept: ByteSize(bundle::DISK_BYTES), guest: ByteSize(bundle::OVERLAY_BYTES) }
+        let (kept, guest) = (ByteSize(bundle::DISK_BYTES), ByteSize(bundle::OVERLAY_BYTES));
+        Footprint { kept, guest, log: ByteSize(0) }
     }
 
     fn look(&self) -> Option<Refusal> {

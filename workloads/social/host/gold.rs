@@ -73,7 +73,7 @@ pub(super) fn gold(
 ) -> Result<(GuestData, Held), WorkloadError> {
     let rows = Rows { parameters, scale };
     let (gold, held) = database(site, installation, &parameters.settings, &rows)?;
-    Ok((GuestData { gold, size: ByteSize(room(&scale, site.instances)), shared: false }, held))
+    Ok((GuestData { gold: gold.data, size: ByteSize(room(&scale, site.instances)), shared: false, log: None }, held))
 }
 
 /// The rows of the application's database.

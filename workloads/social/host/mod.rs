@@ -133,7 +133,7 @@ impl Workload for Social {
         let scale = self.parameters.scale(self.users, instances);
         let kept = gold::gold_bytes(&scale) + DISK_BYTES;
         let guest = gold::likely(&scale, instances, self.users) + OVERLAY_BYTES;
-        Footprint { kept: ByteSize(kept), guest: ByteSize(guest) }
+        Footprint { kept: ByteSize(kept), guest: ByteSize(guest), log: ByteSize(0) }
     }
 
     fn look(&self) -> Option<Refusal> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::store::spec::{GENERATION, StoreCount, StoreCounts, StoreLoad, StoreLoaded, StoreSize};
 use serde::{Deserialize, Serialize};
 use tare_model::ByteSize;
-use tare_model::guest::GuestData;
+use tare_model::guest::{GuestData, GuestLog};
 use tare_model::sql::SqlServer;
 
 use super::parameters::Parameters;
@@ -26,6 +26,8 @@ pub(super) const NO_ORDER: u64 = 0x7fff_ffff;
 /// Months of orders that are loaded.
 const MONTHS: u64 = 12;
 const MIB: u64 = 1 << 20;
+/// What a log takes beside its limit, which is a soft one: the segment that is written, and those that are made ahead.
+const WAL_BESIDE: u64 = 64 * MIB;
 
 /// What is kept beside the cluster.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -46,14 +48,19 @@ pub(super) fn counting(db: ByteSize) -> Duration {
     Duration::from_secs(120 + db.0 / 10_000_000)
 }
 
-/// About what a gold copy takes, bytes: an empty cluster, a little log, tables and indexes.
+/// About what a gold copy takes, bytes: an empty cluster, a little log twice, tables and indexes.
 pub(super) fn gold_bytes(size: &StoreSize) -> u64 {
-    size.table_bytes().saturating_add(80 * MIB)
+    size.table_bytes().saturating_add(112 * MIB)
 }
 
-/// Disk for one guest: its data, half as much again for what is added, the log, and the file system's own.
-pub(super) fn room(data_bytes: u64, wal_bytes: u64) -> u64 {
-    data_bytes.saturating_add(data_bytes / 2).saturating_add(wal_bytes).saturating_add(256 * MIB)
+/// Disk for one guest's data: themselves, half as much again for what is added, and the file system's own.
+pub(super) fn room(data_bytes: u64) -> u64 {
+    data_bytes.saturating_add(data_bytes / 2).saturating_add(256 * MIB)
+}
+
+/// Disk for one guest's log.
+pub(super) fn log_room(parameters: &Parameters) -> ByteSize {
+    ByteSize(wal_bytes(&parameters.settings, parameters.db_size).saturating_add(WAL_BESIDE))
 }
 
 /// Finds the gold copy or makes it. It stays where it is as long as what is given with it is held.
@@ -68,8 +75,9 @@ pub(super) fn gold(
 ) -> Result<(GuestData, Held), WorkloadError> {
     let rows = Rows { parameters, size: parameters.size() };
     let (gold, held) = database(site, installation, &parameters.settings, &rows)?;
-    let size = room(walk(&gold, false)?, wal_bytes(&parameters.settings, parameters.db_size));
-    Ok((GuestData { gold, size: ByteSize(size), shared: false }, held))
+    let size = ByteSize(room(walk(&gold.data, false)?));
+    let log = GuestLog { gold: gold.log, size: log_room(parameters) };
+    Ok((GuestData { gold: gold.data, size, shared: false, log: Some(log) }, held))
 }
 
 /// The size of a database as people write it: in decimal units, where they come out even.
@@ -152,8 +160,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_guests_disk_holds_its_data_what_is_added_and_the_log() {
-        assert_eq!(room(1 << 30, 2 << 30), (1 << 30) + (1 << 29) + (2 << 30) + 256 * MIB);
+    fn a_guests_disk_holds_its_data_and_what_is_added_and_that_of_the_log_all_that_is_kept() {
+        assert_eq!(room(1 << 30), (1 << 30) + (1 << 29) + 256 * MIB);
+        let parameters = Parameters { db_size: ByteSize(4_000_000_000), ..Parameters::default() };
+        assert_eq!(log_room(&parameters).0, 12 * 4_000_000_000 + 64 * MIB);
         assert_eq!((nominal(ByteSize(4_000_000_000)), nominal(ByteSize(1 << 20))), ("4 GB".into(), "1MiB".into()));
     }
 

@@ -109,8 +109,8 @@ impl Workload for Store {
             return Footprint::default();
         }
         let data = gold::gold_bytes(&self.parameters.size());
-        let wal = settings::wal_bytes(&self.parameters.settings, self.parameters.db_size);
-        Footprint { kept: ByteSize(data), guest: ByteSize(gold::room(data, wal)) }
+        let log = gold::log_room(&self.parameters);
+        Footprint { kept: ByteSize(data), guest: ByteSize(gold::room(data).saturating_add(log.0)), log }
     }
 
     fn look(&self) -> Option<Refusal> {

@@ -150,7 +150,10 @@ pub(super) fn start(
         flags: Vec::new(),
     };
     match site.data {
-        Some(data) => ready.given(asked, data)?,
+        Some(data) => {
+            ready.given(asked, data)?;
+            data.log.as_ref().map_or(Ok(()), |log| server.log_apart(asked, &log.path))?;
+        }
         None => {
             asked.script("make room for the data", MAKE_ROOM, &[path], None, SHORT)?;
             server.init(asked, installation.major)?;
@@ -180,12 +183,7 @@ const MAKE_ROOM: &str = r#"rm -rf "$1" && mkdir -p "$1" && chmod 755 "$1" && cho
 impl Ready {
     /// What the platform handed over, and what is in it.
     fn given(&mut self, asked: Asked<'_>, data: &DataPlace) -> Result<(), WorkloadError> {
-        let facts = [
-            (fact::DATA_ON, data.storage.clone()),
-            (fact::DATA_RESTORED_IN, format!("{:.2} s", data.restore_s)),
-            (fact::DATA_RESTORED_BY, data.restored_by.clone()),
-        ];
-        self.facts.extend(facts.map(|(name, value)| (name.to_owned(), value)));
+        self.facts.extend(fact::of_data(data).into_iter().map(|(name, value)| (name.to_owned(), value)));
         let kept = asked.get(&format!("{}/{KEPT}", data.path))?;
         let kept: Kept = serde_json::from_slice(&kept).map_err(|error| {
             let remedy = "remove the gold copy (`tare image clear`), so that it is made anew";

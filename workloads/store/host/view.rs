@@ -120,6 +120,8 @@ fn server(found: &CaseFindings) -> Option<Table> {
         (fact::DATA_ON, "Data on"),
         (fact::DATA_RESTORED_BY, "Restored by"),
         (fact::DATA_RESTORED_IN, "Restored in"),
+        (fact::LOG_ON, "Log on"),
+        (fact::LOG_RESTORED_IN, "Log restored in"),
         (LOADED_IN, "Loaded in"),
         (facts::VERSION, "PostgreSQL"),
         (STARTED_IN, "Server started in"),

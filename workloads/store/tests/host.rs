@@ -61,7 +61,9 @@ fn set_up_once(agent: &Agent, workload: &dyn Workload, place: &Path) -> (Vec<Str
     let notes = Mutex::new(Vec::new());
     let note = |text: &str| notes.lock().unwrap().push(text.to_owned());
     let data = workload.set_up_once(&setup_site(agent, place, &note)).unwrap().guest(0).cloned().unwrap();
-    assert!(data.size.0 > 256 << 20, "{}", data.size);
+    let log = data.log.as_ref().unwrap();
+    assert!(data.size.0 > 256 << 20 && log.size.0 > 2 << 30, "{data:?}");
+    assert_eq!(log.gold, data.gold.with_file_name("log"));
     (notes.into_inner().unwrap(), data.gold)
 }
 
@@ -126,6 +128,7 @@ fn restored(gold: &Path, place: &Path, name: &str) -> DataPlace {
         on_host: Some(path),
         restore_s: 0.5,
         restored_by: "copied".into(),
+        log: None,
     }
 }
 
@@ -139,9 +142,16 @@ fn orders_are_driven_on_a_copy_of_the_gold_copy_and_counted() {
     let (again_notes, again) = set_up_once(&agent, &*workload, place.path());
     assert!(again_notes.is_empty() && again == gold, "{again_notes:?}");
 
-    let data = restored(&gold, place.path(), "guest-1");
+    // The first with its log apart, as an arm may have it.
+    let log = restored(&gold.with_file_name("log"), place.path(), "log-1");
+    let wal = place.path().join("log-1/pg_wal");
+    let data = DataPlace { log: Some(Box::new(log)), ..restored(&gold, place.path(), "guest-1") };
     let (driven, wrong) = trial(&agent, &*workload, Some(&data), Duration::from_secs(1), |_, _| {});
     assert_eq!((wrong, driven.invalid.clone()), (None, None), "{driven:?}");
+    assert_eq!(std::fs::read_link(place.path().join("guest-1/data/pg_wal")).unwrap(), wal);
+    let same =
+        Command::new("diff").arg("-rq").args([&wal, &gold.with_file_name("log").join("pg_wal")]).status().unwrap();
+    assert_eq!(same.code(), Some(1), "nothing was written to the log there");
     let all = workload.combine(vec![driven]).unwrap();
     println!("{notes:?}\n{:#?}\n{:#?}\n{:#?}", all.measurement.metrics, all.facts, all.measurement.counts);
     for metric in ["orders_per_minute", "response_time_mean_s", "wal_bytes_per_order", "statements_per_s"] {
@@ -150,6 +160,7 @@ fn orders_are_driven_on_a_copy_of_the_gold_copy_and_counted() {
     assert_eq!(all.measurement.parts.len(), 3);
     assert!(all.measurement.steps.iter().any(|step| step.name.contains("purchase")), "{:?}", all.measurement.steps);
     assert_eq!((all.facts["data restored in"].as_str(), all.facts["PostgreSQL fsync"].as_str()), ("0.50 s", "on"));
+    assert_eq!(all.facts["log on"], "directory of a test");
     let seen: u64 =
         all.measurement.counts.iter().filter(|(name, _)| name.starts_with("server processes: ")).map(|(_, n)| n).sum();
     assert!(seen > 0, "{:?}", all.measurement.counts);

@@ -113,7 +113,8 @@ impl Workload for Tile {
         })
     }
 
-    /// What is kept counts once for members that keep equally much of one workload, as for cases. What a guest takes is the mean of a tile.
+    /// What is kept counts once for members that keep equally much of one workload, as for cases. What a guest takes is the mean of a tile, its
+    /// log within the rest.
     fn footprint(&self, guest: &GuestSize, _: u32) -> Footprint {
         let all = self
             .members
@@ -126,7 +127,7 @@ impl Workload for Tile {
         };
         let kept = all.iter().enumerate().filter(|(number, (member, of))| first(*number, member, of.kept));
         let kept = kept.map(|(_, (_, of))| of.kept.0).fold(0, u64::saturating_add);
-        Footprint { kept: ByteSize(kept), guest: ByteSize(guests.div_ceil(all.len().max(1) as u64)) }
+        Footprint { kept: ByteSize(kept), guest: ByteSize(guests.div_ceil(all.len().max(1) as u64)), log: ByteSize(0) }
     }
 
     fn look(&self) -> Option<Refusal> {

@@ -33,7 +33,7 @@ impl Workload for Fixed {
     }
 
     fn footprint(&self, guest: &GuestSize, _: u32) -> Footprint {
-        Footprint { kept: ByteSize(self.disk), guest: ByteSize(guest.memory.0 / 2) }
+        Footprint { kept: ByteSize(self.disk), guest: ByteSize(guest.memory.0 / 2), log: ByteSize(0) }
     }
 
     fn fits(&self, guest: &GuestSize, _: u32) -> Result<(), FieldError> {
@@ -148,7 +148,7 @@ fn guests_are_members_in_turn_with_their_sizes_and_disks() {
     let names: Vec<String> = traits.tile().into_iter().map(|guest| guest.name).collect();
     assert_eq!((sizes, names), (vec![1000, 400, 1000, 400], vec!["shop".to_owned(), "db".to_owned()]));
     assert_eq!((traits.touches().0, traits.guest(3).unwrap().touches.0), (1400, 400));
-    assert_eq!(tile.footprint(&asked, 1), Footprint { kept: ByteSize(2000), guest: ByteSize(350) });
+    assert_eq!(tile.footprint(&asked, 1), Footprint { kept: ByteSize(2000), guest: ByteSize(350), log: ByteSize(0) });
     let alike = Tile::of(vec![member("a", "web {}", None), member("b", "web {}", None)]);
     assert_eq!(alike.footprint(&asked, 1).kept, ByteSize(1000), "kept once");
     let small = GuestSize { cpus: 1, memory: ByteSize(99) };
@@ -172,6 +172,7 @@ fn equal_members_share_their_data_and_each_other_has_its_own() {
             gold: PathBuf::from(format!("/{of}/{}", member.name)),
             size: ByteSize(1),
             shared: true,
+            log: None,
         };
         Ok(Data::same(Some(data("guest")), Some(data("service"))))
     };

@@ -80,7 +80,7 @@ impl Making<'_> {
         let (place, held) = found_or_made(self.site, key(self.tables, self.model, self.bundle), self)?;
         let totals = Planning::new(self.model).totals();
         let size = room(totals.disk_bytes + self.bundle.bytes, totals.files);
-        Ok((GuestData { gold: place.join(TREE), size: ByteSize(size), shared: true }, held))
+        Ok((GuestData { gold: place.join(TREE), size: ByteSize(size), shared: true, log: None }, held))
     }
 
     fn bundle_name(&self) -> String {

@@ -162,7 +162,8 @@ impl Workload for Web {
         }
         // Guests that see the host's files are all shown the one copy; the others share a disk that is made of it.
         let totals = Planning::new(&self.model(self.files_for())).totals();
-        Footprint { kept: ByteSize(totals.disk_bytes + gold::BUNDLE_BYTES), guest: ByteSize(gold::OVERLAY_BYTES) }
+        let (kept, guest) = (ByteSize(totals.disk_bytes + gold::BUNDLE_BYTES), ByteSize(gold::OVERLAY_BYTES));
+        Footprint { kept, guest, log: ByteSize(0) }
     }
 
     fn look(&self) -> Option<Refusal> {

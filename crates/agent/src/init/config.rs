@@ -45,6 +45,8 @@ pub(super) struct IscsiDisk {
     /// Below the root.
     pub mount: PathBuf,
     pub filesystem: String,
+    /// Commands at one time: of each unit, and of the session.
+    pub queue: Option<(u32, u32)>,
 }
 
 /// All of it.
@@ -59,7 +61,7 @@ pub(super) struct GuestConfig {
     pub mtu: Option<u32>,
     pub congestion: Option<String>,
     pub disks: Vec<DataDisk>,
-    pub iscsi: Option<IscsiDisk>,
+    pub iscsi: Vec<IscsiDisk>,
 }
 
 /// Reads the words; others are the kernel's.
@@ -68,7 +70,7 @@ pub(super) struct GuestConfig {
 /// A word of ours that is not understood, or one that is missing.
 pub(super) fn parse(words: &str) -> Result<GuestConfig, String> {
     let (mut hostname, mut run_id, mut root, mut card) = (None, None, None, None);
-    let (mut address, mut mtu, mut congestion, mut disks, mut iscsi) = (None, None, None, Vec::new(), None);
+    let (mut address, mut mtu, mut congestion, mut disks, mut iscsi) = (None, None, None, Vec::new(), Vec::new());
     for word in words.split_whitespace() {
         let Some((key, value)) = word.strip_prefix(PREFIX).and_then(|word| word.split_once('=')) else { continue };
         let wrong = || format!("`{word}` is not understood");
@@ -81,7 +83,7 @@ pub(super) fn parse(words: &str) -> Result<GuestConfig, String> {
             "mtu" => mtu = Some(value.parse().map_err(|_| wrong())?),
             "congestion" => congestion = Some(value.to_owned()),
             "disk" => disks.push(parse_disk(value).ok_or_else(wrong)?),
-            "iscsi" => iscsi = Some(parse_iscsi(value).ok_or_else(wrong)?),
+            "iscsi" => iscsi.push(parse_iscsi(value).ok_or_else(wrong)?),
             _ => return Err(wrong()),
         }
     }
@@ -126,8 +128,15 @@ fn parse_disk(value: &str) -> Option<DataDisk> {
 }
 
 fn parse_iscsi(value: &str) -> Option<IscsiDisk> {
-    let [address, port, target, lun, initiator, mount, filesystem] =
-        value.split(',').collect::<Vec<_>>().try_into().ok()?;
+    let values: Vec<&str> = value.split(',').collect();
+    let [address, port, target, lun, initiator, mount, filesystem, ref queue @ ..] = *values.as_slice() else {
+        return None;
+    };
+    let queue = match *queue {
+        [] => None,
+        [depth, commands] => Some((depth.parse().ok()?, commands.parse().ok()?)),
+        _ => return None,
+    };
     Some(IscsiDisk {
         address: address.parse().ok()?,
         port: port.parse().ok()?,
@@ -136,6 +145,7 @@ fn parse_iscsi(value: &str) -> Option<IscsiDisk> {
         initiator: initiator.to_owned(),
         mount: below_root(mount)?,
         filesystem: filesystem.to_owned(),
+        queue,
     })
 }
 
@@ -167,15 +177,18 @@ mod tests {
             config.disks,
             [DataDisk { disk: Find::Device("/dev/vdb".into()), mount: "data".into(), filesystem: "ext4".into() }]
         );
-        assert_eq!(config.iscsi, None);
+        assert!(config.iscsi.is_empty());
         let config = parse(
             "tare.hostname=g tare.run=r tare.root=initrd tare.disk=serial:tare-data,/data,ext4 \
-             tare.iscsi=198.18.1.9,3260,iqn.2026-01.example:g1,1,iqn.2026-01.example:i,/data,ext4",
+             tare.iscsi=198.18.1.9,3260,iqn.2026-01.example:g1,1,iqn.2026-01.example:i,/data,ext4 \
+             tare.iscsi=198.18.1.9,3260,iqn.2026-01.example:g1,2,iqn.2026-01.example:i,/log,ext4,128,1024",
         )
         .unwrap();
         assert_eq!(config.disks[0].disk, Find::Serial("tare-data".into()));
-        let disk = config.iscsi.unwrap();
+        let disk = &config.iscsi[0];
         assert_eq!((disk.port, disk.lun, disk.target.as_str()), (3260, 1, "iqn.2026-01.example:g1"));
+        let queues: Vec<_> = config.iscsi.iter().map(|disk| (disk.lun, disk.queue)).collect();
+        assert_eq!(queues, [(1, None), (2, Some((128, 1024)))]);
     }
 
     #[test]
@@ -191,6 +204,8 @@ mod tests {
             "tare.disk=vdb,data,ext4",
             "tare.iscsi=198.18.1.9,3260,iqn.x:y,1,iqn.x:z,data,ext4",
             "tare.iscsi=198.18.1.9,3260",
+            "tare.iscsi=198.18.1.9,3260,iqn.x:y,1,iqn.x:z,/data,ext4,128",
+            "tare.iscsi=198.18.1.9,3260,iqn.x:y,1,iqn.x:z,/data,ext4,all,1024",
             "tare.other=1",
         ] {
             let error = parse(&format!("{base} {word}")).unwrap_err();

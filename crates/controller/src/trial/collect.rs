@@ -1,6 +1,6 @@
 //! What was driven and what was probed, put together.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use tare_model::guest::DataPlace;
 use tare_model::metric::common;
@@ -144,20 +144,22 @@ impl Trial<'_> {
         }
     }
 
-    /// The host's disk under the data of this trial's guests, where those are given data and it is one disk of this host's.
-    pub(super) fn data_disk(&self, gathered: &Gathered) -> Option<String> {
-        self.task.data.filter(|data| data.to_guests())?;
+    /// The host's disks under the data of this trial's guests and their logs; none where they are given none, and where one
+    /// of them lies on no disk of this host's, for the others alone would be no sum.
+    pub(super) fn data_disks(&self, gathered: &Gathered) -> BTreeSet<String> {
+        if !self.task.data.is_some_and(|data| data.to_guests()) {
+            return BTreeSet::new();
+        }
         let disk = |place: &DataPlace| tare_probe::disk_of(place.on_host.as_ref()?);
-        let mut disks = gathered.measured().iter().map(|target| match target.data() {
-            Some(place) => disk(place),
+        let disks = gathered.measured().iter().flat_map(|target| match target.data() {
+            Some(place) => std::iter::once(place).chain(place.log.as_deref()).map(disk).collect(),
             // What a guest has made for itself lies with all else that it writes.
-            None => tare_lab::disk_path(self.bench.run_id).ancestors().find_map(tare_probe::disk_of),
+            None => vec![tare_lab::disk_path(self.bench.run_id).ancestors().find_map(tare_probe::disk_of)],
         });
-        let first = disks.next().flatten();
-        first.filter(|first| disks.all(|other| other.as_ref() == Some(first)))
+        disks.collect::<Option<_>>().unwrap_or_default()
     }
 
-    /// What was written to and read from the disk under the guests' data, for each unit of work.
+    /// What was written to and read from the disks under the guests' data, for each unit of work.
     fn count_disk(
         &self,
         measurement: &mut Measurement,
@@ -166,13 +168,20 @@ impl Trial<'_> {
         work: f64,
         gathered: &mut Gathered,
     ) {
-        let Some(disk) = self.data_disk(gathered).filter(|_| work > 0.0) else { return };
+        let disks = self.data_disks(gathered);
+        if disks.is_empty() || work <= 0.0 {
+            return;
+        }
         for (id, series) in [(common::DISK_WRITE, "written_bytes"), (common::DISK_READ, "read_bytes")] {
-            let series = format!("disk_{disk}_{series}");
-            let bytes = tare_probe::gain_over(&probed.samples, &Source::Host, &series, windows);
+            let of = |disk: &String| {
+                let series = format!("disk_{disk}_{series}");
+                tare_probe::gain_over(&probed.samples, &Source::Host, &series, windows)
+            };
+            let bytes: Option<f64> = disks.iter().map(of).sum();
             measurement.metrics.extend(bytes.map(|bytes| (id.to_owned(), bytes / work)));
         }
-        gathered.facts.insert("disk under the guests' data".to_owned(), disk);
+        let disks: Vec<String> = disks.into_iter().collect();
+        gathered.facts.insert("disk under the guests' data".to_owned(), disks.join(", "));
     }
 
     /// CPU seconds of the SUT a unit of work. `None` where it cannot be distinguished from other work:

@@ -244,7 +244,7 @@ fn start_probe(all: &[Driving<'_, '_>]) -> Result<HostProbe, ProbeError> {
     let Some(Driving { trial, gathered, .. }) = first.or(all.first()) else {
         return Err(ProbeError::Died);
     };
-    let (run_folder, data_disk) = (&trial.bench.book.dir(), trial.data_disk(gathered));
-    let watched = sampling::Watched { guests: &watched, in_lab, run_folder, data_disk };
+    let (run_folder, data_disks) = (&trial.bench.book.dir(), trial.data_disks(gathered));
+    let watched = sampling::Watched { guests: &watched, in_lab, run_folder, data_disks };
     sampling::start(trial.bench.plan, &trial.bench.site, &watched)
 }

@@ -88,12 +88,13 @@ impl Trial<'_> {
             let none = "nothing that was handed over: this platform cannot, so each guest makes its own";
             return vec![(fact::DATA_ON.to_owned(), none.to_owned())];
         }
-        let rows: [(&str, Vec<String>); 3] = [
-            (fact::DATA_ON, places.iter().map(|place| place.storage.clone()).collect()),
-            (fact::DATA_RESTORED_IN, places.iter().map(|place| format!("{:.2} s", place.restore_s)).collect()),
-            (fact::DATA_RESTORED_BY, places.iter().map(|place| place.restored_by.clone()).collect()),
-        ];
-        rows.into_iter().flat_map(|(name, values)| where_they_differ(name, &values)).collect()
+        let facts: Vec<_> = places.into_iter().map(fact::of_data).collect();
+        let of_first = facts.iter().take(1).flatten();
+        let rows = of_first.map(|(name, _)| {
+            let values = facts.iter().flatten().filter(|(other, _)| other == name).map(|(_, value)| value.clone());
+            (name, values.collect::<Vec<_>>())
+        });
+        rows.flat_map(|(name, values)| where_they_differ(name, &values)).collect()
     }
 
     /// Sees that every measured guest answers, notes what it takes of memory, and starts its drivers' agents.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tare_model::guest::Seccomp;
-use tare_wire::launch::Launch;
+use tare_wire::launch::{Launch, Shown};
 
 use super::GuestBuilder;
 use crate::error::Result;
@@ -12,12 +12,11 @@ use crate::launch::plain_launch;
 
 impl<'a> GuestBuilder<'a> {
     /// What the guest has inside: the agent, its data, and a filter of system calls.
-    pub(crate) fn setup<'s>(&self, agent: &'s Path, data: Option<&'s Path>, seccomp: Seccomp) -> GuestSetup<'s>
+    pub(crate) fn setup<'s>(&self, agent: &'s Path, data: &'s [Shown], seccomp: Seccomp) -> GuestSetup<'s>
     where
         'a: 's,
     {
-        let (spec, run_id, read_only) = (self.spec, self.site.run_id, self.is_data_shared());
-        GuestSetup { spec, run_id, agent, data, read_only, seccomp }
+        GuestSetup { spec: self.spec, run_id: self.site.run_id, agent, data, seccomp }
     }
 
     /// A launch under the guest's limits and on its CPUs.

@@ -76,7 +76,7 @@ pub(crate) struct Particulars {
     pub counts: Option<Counts>,
     /// Its balloon, or why it has none; `None` where none was asked for, or cannot be had.
     pub balloon: Option<std::result::Result<Arc<dyn Balloon>, String>>,
-    /// Where it finds its data, when these are not in a directory of the host's ([`GuestBuilder::data_directory`]).
+    /// Where it finds its data, when these are not in directories of the host's ([`GuestBuilder::data_directories`]).
     pub data: Option<DataPlace>,
     /// Whether a machine was booted for it: its kernel's clock began in this start.
     pub booted: bool,
@@ -380,12 +380,8 @@ impl<'a> GuestBuilder<'a> {
         let (spec, charges, counts) = (self.spec.clone(), particulars.charges, particulars.counts);
         let balloon = particulars.balloon.and_then(std::result::Result::ok);
         let start_parts = particulars.booted.then(|| self.start_parts(&link, &facts)).flatten();
-        let data = particulars.data.or(self.data).map(|mut place| {
-            if let Some(inside) = guest_mount::inside(&link, &place.path, self.site.timeout) {
-                place.storage = format!("{}; the guest sees {inside}", place.storage);
-            }
-            place
-        });
+        let mut data = particulars.data.or(self.data);
+        rows.extend(data.as_mut().and_then(|place| guest_mount::look(&link, place, self.site.timeout)));
         let (times, parity) = ((self.start_time.as_secs_f64(), start_parts), rows);
         Ok(Box::new(RunningGuest {
             spec,

@@ -14,7 +14,8 @@ use tare_wire::{ExecResult, copy_out};
 use super::usage::noise;
 use super::{Broken, Ground, hold, skip};
 use crate::Guest;
-use crate::data::{SHOWN, closed_to_nobody};
+use crate::data::SHOWN;
+use crate::data_directory::closed_to_nobody;
 
 /// Whom servers in guests run as.
 const NOBODY: u32 = 65_534;
@@ -40,7 +41,7 @@ impl Ground<'_> {
         if !gold.exists() {
             make_gold(&gold).map_err(|error| format!("no gold copy could be made: {error}"))?;
         }
-        Ok(Some(GuestData { gold, size: VOLUME, shared: false }))
+        Ok(Some(GuestData { gold, size: VOLUME, shared: false, log: None }))
     }
 
     /// Guests find their data as they are in the gold copy, each its own, and anew every time.

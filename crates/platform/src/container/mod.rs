@@ -3,15 +3,16 @@
 //! Mount, process, IPC, UTS and (where limits can be set) control group namespaces, and an overlay of
 //! the root. Nothing to install, and no image to fetch unless the study names one.
 
+use serde_json::Value;
+use tare_model::field::FieldError;
 use tare_model::guest::GuestSpec;
 use tare_model::{Refusal, Span};
-use tare_wire::launch::{Namespace, Root, Shown, Upper};
+use tare_wire::launch::{Namespace, Root, Upper};
 
 use crate::builder::GuestBuilder;
-use crate::data::DataDirectory;
+use crate::data_directory::DataDirectory;
 use crate::entry::{Entry, FromOptions};
 use crate::error::Result;
-use crate::guest_setup::DATA;
 use crate::options::Writes;
 use crate::rootfs::RootFs;
 use crate::system::Options;
@@ -29,6 +30,11 @@ struct Container {
 
 impl FromOptions for Container {
     type Options = Options;
+
+    fn read(value: &Value) -> std::result::Result<Options, FieldError> {
+        let options: Options = crate::options::read(value)?;
+        options.data.iter().try_for_each(DataDirectory::check).map(|()| options)
+    }
 
     fn new(options: Options) -> Self {
         Self { options }
@@ -61,7 +67,7 @@ impl Platform for Container {
                  system calls unless the study turns that off: it weighs namespaces, overlay and filter. {reads} is no sandbox."
             ),
         ];
-        disclosures.extend(self.options.data.as_ref().and_then(DataDirectory::disclosure));
+        disclosures.extend(self.options.data.iter().flat_map(DataDirectory::disclosure));
         disclosures
     }
 
@@ -72,10 +78,9 @@ impl Platform for Container {
     fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
         let mut builder = GuestBuilder::new(site, spec);
         let lower = self.options.rootfs.lower(&mut builder)?;
-        let data = builder.data_directory(self.options.data.as_ref(), Some(DATA))?;
+        let data = builder.data_directories(self.options.data.as_ref(), true)?;
         let mut launch = builder.linked()?;
-        let read_only = builder.is_data_shared();
-        launch.shown = data.into_iter().map(|from| Shown { from, at: DATA.into(), read_only }).collect();
+        launch.shown = data;
         launch.unshare = vec![Namespace::Mount, Namespace::Pid, Namespace::Ipc, Namespace::Uts];
         if !launch.cgroup_procs.is_empty() {
             launch.unshare.push(Namespace::Cgroup);

@@ -28,10 +28,9 @@ use self::options::{Options, Runtime};
 use self::stage::Stage;
 use crate::builder::{GuestBuilder, Particulars, absolute, plain_launch};
 use crate::bundle::Bundle;
-use crate::data::DataDirectory;
+use crate::data_directory::DataDirectory;
 use crate::entry::{Entry, FromOptions, Variant};
 use crate::error::Result;
-use crate::guest_setup::DATA;
 use crate::held::{Held as _, reap};
 use crate::program::{self, named};
 use crate::{DataWanted, Guest, HostView, Notes, Platform, Site};
@@ -146,7 +145,7 @@ impl Platform for Containerd {
                     .into(),
             ),
         }
-        sentences.extend(self.options.data.as_ref().and_then(DataDirectory::disclosure));
+        sentences.extend(self.options.data.iter().flat_map(DataDirectory::disclosure));
         sentences
     }
 
@@ -177,7 +176,7 @@ impl Platform for Containerd {
             self.held(site.run_id, &spec.name).map_err(|refusal| builder.refused("find the program", refusal))?;
         builder.aside(|builder| self.shim().map_err(|refusal| builder.refused("find the runtime", refusal)))?;
         let lower = self.options.rootfs.lower(&mut builder)?;
-        let data = builder.data_directory(self.options.data.as_ref(), Some(DATA))?;
+        let data = builder.data_directories(self.options.data.as_ref(), true)?;
         let netns = builder.attach()?;
         let is_machine = self.runtime.is_machine();
         if is_machine {
@@ -199,7 +198,7 @@ impl Platform for Containerd {
         let seccomp = if is_machine { Seccomp::Off } else { builder.confine() };
         let agent = absolute(site.agent);
         let bundle = Bundle {
-            setup: builder.setup(&agent, data.as_deref(), seccomp),
+            setup: builder.setup(&agent, &data, seccomp),
             netns: &netns,
             rootfs: &stage.root(),
             group: &held::group(site.run_id, &spec.name),

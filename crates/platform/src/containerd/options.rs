@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tare_model::ByteSize;
 use tare_model::field::FieldError;
 
-use crate::data::DataDirectory;
+use crate::data_directory::DataDirectory;
 use crate::options::Writes;
 use crate::rootfs::RootFs;
 
@@ -32,7 +32,7 @@ pub(super) struct Options {
     /// Where the guest's writes go: `memory` or `disk`.
     pub upper: Writes,
     /// Where the data lie that a workload gives its guests: a directory of the host's, `{ directory = "PATH" }`, which tare
-    /// makes one of its own in for each guest. Left out: `/var/lib/tare-data`.
+    /// makes one of its own in for each guest, and with `log-directory` another for the log of a database. Left out: `/var/lib/tare-data`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<DataDirectory>,
     /// Only with a runtime whose guests are machines: what the control group grants beyond the guest's own memory, for its
@@ -134,7 +134,7 @@ impl Options {
             return Err(FieldError::new(&["allowance"], format!("guests of `{}` are no machines", self.runtime))
                 .help("leave it out"));
         }
-        Ok(())
+        self.data.iter().try_for_each(DataDirectory::check)
     }
 }
 

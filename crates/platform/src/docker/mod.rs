@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tare_model::{Refusal, Span};
 
-use crate::data::DataDirectory;
+use crate::data_directory::DataDirectory;
 use crate::engine::{self, Kind, Settings};
 use crate::entry::Entry;
 
@@ -128,7 +128,7 @@ struct Options {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     flags: Vec<String>,
     /// Where the data lie that a workload gives its guests: a directory of the host's, `{ directory = "PATH" }`, which tare
-    /// makes one of its own in for each guest. Left out: `/var/lib/tare-data`.
+    /// makes one of its own in for each guest, and with `log-directory` another for the log of a database. Left out: `/var/lib/tare-data`.
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<DataDirectory>,
 }

@@ -6,7 +6,7 @@ use tare_wire::confine::CAPABILITIES;
 
 use super::image::Image;
 use crate::builder::{confined, environment, limits};
-use crate::guest_setup::{AGENT, DATA, GuestSetup};
+use crate::guest_setup::{AGENT, GuestSetup};
 
 /// A container that is to be made.
 pub(super) struct Creation<'a> {
@@ -65,7 +65,8 @@ impl Creation<'_> {
             format!("--ulimit={}={}:{}", name.to_ascii_lowercase(), number(limit.current), number(limit.maximum))
         }));
         all.push(self.bind(self.setup.agent, AGENT, true));
-        all.extend(self.setup.data.map(|data| self.bind(data, DATA, self.setup.read_only)));
+        let data = self.setup.data.iter();
+        all.extend(data.map(|data| self.bind(&data.from, &data.at.to_string_lossy(), data.read_only)));
         all.extend(self.image.shown.iter().map(|from| self.bind(from, &from.to_string_lossy(), true)));
         all.extend(self.further.iter().cloned());
         all.push(format!("--entrypoint={AGENT}"));
@@ -102,6 +103,7 @@ fn half_of_memory() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::guest_setup::shown;
     use tare_model::ByteSize;
     use tare_model::guest::{GuestSize, GuestSpec};
 
@@ -109,9 +111,10 @@ mod tests {
     fn a_container_is_closed_and_linked_as_on_every_arm() {
         let spec = GuestSpec::new("g", GuestSize { cpus: 1, memory: ByteSize(1 << 30) });
         let image = Image { reference: "localhost/app:1".into(), shown: vec!["/usr".into()] };
+        let [open, closed] = [false, true].map(|read_only| shown("/mnt/data", read_only));
         let mut creation = Creation {
             name: "tare-r-g",
-            setup: GuestSetup::of(&spec, "/opt/a,b\"c/agent", "/mnt/data"),
+            setup: GuestSetup::of(&spec, "/opt/a,b\"c/agent", &open),
             netns: Some(Path::new("/proc/7/fd/9")),
             image: &image,
             runtime: Some("youki"),
@@ -138,7 +141,7 @@ mod tests {
         }
         assert!(all.ends_with(&["localhost/app:1", "wait", "--confine", "default"].map(str::to_owned)), "{all:?}");
         assert!(!all.iter().any(|argument| argument.starts_with("--ulimit=as=") || argument.contains("--privileged")));
-        (creation.netns, creation.setup.read_only) = (None, true);
+        (creation.netns, creation.setup.data) = (None, &closed);
         let all = creation.arguments();
         assert!(all.contains(&"--network=none".to_owned()), "{all:?}");
         assert!(

@@ -27,10 +27,9 @@ use self::creation::Creation;
 use self::held::Held;
 use self::image::Image;
 use crate::builder::{GuestBuilder, Particulars, absolute, parent_named, plain_launch};
-use crate::data::DataDirectory;
+use crate::data_directory::DataDirectory;
 use crate::entry::{Entry, FromOptions};
 use crate::error::Result;
-use crate::guest_setup::DATA;
 use crate::held::reap;
 use crate::program::named;
 use crate::{DataWanted, Guest, HostView, Notes, Platform, Site, merging};
@@ -115,7 +114,7 @@ impl Settings {
             let help = "measure that runtime by the platform that runs runtimes by themselves, or choose one that shares the host's kernel";
             return Err(FieldError::new(&["runtime"], why).help(help));
         }
-        Ok(())
+        self.data.iter().try_for_each(DataDirectory::check)
     }
 }
 
@@ -216,7 +215,7 @@ impl<K: Kind> Platform for Engine<K> {
         if !self.settings.flags.is_empty() {
             sentences.push(format!("The engine is run with the arguments `{}`.", self.settings.flags.join(" ")));
         }
-        sentences.extend(self.settings.data.as_ref().and_then(DataDirectory::disclosure));
+        sentences.extend(self.settings.data.iter().flat_map(DataDirectory::disclosure));
         sentences
     }
 
@@ -251,14 +250,14 @@ impl<K: Kind> Platform for Engine<K> {
             let image = Image::ready(&self.settings, &client, site.state);
             Ok((info, image.map_err(|refusal| builder.refused("have its image", refusal))?))
         })?;
-        let data = builder.data_directory(self.settings.data.as_ref(), Some(DATA))?;
+        let data = builder.data_directories(self.settings.data.as_ref(), true)?;
         let netns = if K::DAEMON { None } else { Some(builder.attach()?) };
         builder.limit()?;
         let held = Held::new(&client, site.run_id, &spec.name);
         let (agent, seccomp) = (absolute(site.agent), builder.confine());
         let creation = Creation {
             name: &held.name,
-            setup: builder.setup(&agent, data.as_deref(), seccomp),
+            setup: builder.setup(&agent, &data, seccomp),
             netns: netns.as_deref(),
             image: &image,
             runtime: self.settings.runtime.as_deref(),

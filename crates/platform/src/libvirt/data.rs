@@ -9,10 +9,14 @@ use tare_model::guest::DataPlace;
 use super::machine::DiskFile;
 use super::options::{Cache, DiskFormat, Io, Options};
 use crate::builder::GuestBuilder;
+use crate::data::Gold;
 use crate::error::Result;
 use crate::machine::own::{self, Which};
 use crate::machine::target::{self, Unit};
-use crate::machine::volume::{self, MOUNT, SERIAL};
+use crate::machine::volume::{self, Part};
+
+/// What the domain's one disk for data holds.
+const PART: Part = Part::Data;
 
 /// The data as far as the domain needs them; nothing without any.
 #[derive(Default)]
@@ -32,33 +36,43 @@ pub(super) struct Data {
 pub(super) fn make(builder: &mut GuestBuilder<'_>, options: &Options, folder: &Path, guest: IpAddr) -> Result<Data> {
     let Some(given) = builder.spec.data.clone() else { return Ok(Data::default()) };
     let own = options.image.is_own();
-    let gold = volume::gold(builder, &given, None)?;
+    // The log lies with the data: this platform gives it no disk of its own.
+    let whole = Gold { gold: &given.gold, size: given.with_log() };
+    let gold = volume::gold(builder, whole, None)?;
     let format = match options.data_disk.format {
         // Nobody writes to what is shared: a copy of its own would only fill the host's disk and page cache.
         DiskFormat::Raw if given.shared && options.data_disk.iscsi.is_none() => DiskFormat::Qcow2,
         written => written,
     };
-    let made = volume::restore(builder, &gold, format.form())?;
+    let made = volume::restore(builder, (PART, whole.size), &gold, format.form())?;
     let place = |storage: String| {
-        let (path, on_host, restored_by) = (MOUNT.to_owned(), Some(made.path.clone()), made.by.to_owned());
-        Some(DataPlace { path, storage, on_host, restore_s: made.seconds, restored_by })
+        let (path, on_host, restored_by) = (PART.mount().to_owned(), Some(made.path.clone()), made.by.to_owned());
+        Some(DataPlace { path, storage, on_host, restore_s: made.seconds, restored_by, log: None })
     };
-    let (mount, filesystem) = (MOUNT.to_owned(), DATA_FILESYSTEM.to_owned());
+    let (mount, filesystem) = (PART.mount().to_owned(), DATA_FILESYSTEM.to_owned());
     if options.data_disk.iscsi.is_some() {
-        let unit = builder.aside(|builder| target::serve(builder, folder, &made.path, guest))?;
+        let files = [(PART, made.path.clone())];
+        let units = builder.aside(|builder| target::serve(builder, folder, &files, guest, None))?;
         let storage = format!(
             "unit of the lab's iSCSI target (tgt), a {}, logged in to by the guest over its own network card",
             made.what
         );
-        let Unit { portal, target, lun, initiator } = unit.clone();
-        let iscsi_disk = IscsiDisk { portal, target, lun, initiator, mount, filesystem };
-        let iscsi = (!own).then_some(iscsi_disk);
-        return Ok(Data { iscsi, place: place(storage), own, unit: Some(unit), ..Data::default() });
+        let unit = units.into_iter().next();
+        let iscsi = unit.clone().filter(|_| !own).map(|Unit { portal, target, lun, initiator, queue }| IscsiDisk {
+            portal,
+            target,
+            lun,
+            initiator,
+            mount,
+            filesystem,
+            queue,
+        });
+        return Ok(Data { iscsi, place: place(storage), own, unit, ..Data::default() });
     }
     let storage = format!("virtio-blk, {}{}", made.what, set(options));
     let place = place(storage);
-    let file = DiskFile { path: made.path, format: format.name(), read_only: false, serial: Some(SERIAL) };
-    let disk = (!own).then(|| DataDisk { device: format!("serial:{SERIAL}"), mount, filesystem });
+    let file = DiskFile { path: made.path, format: format.name(), read_only: false, serial: Some(PART.serial()) };
+    let disk = (!own).then(|| DataDisk { device: format!("serial:{}", PART.serial()), mount, filesystem });
     Ok(Data { file: Some(file), disk, place, own, ..Data::default() })
 }
 
@@ -83,8 +97,8 @@ impl Data {
     /// Has an image of the user's mount them, and says where they are.
     pub(super) fn place(self, builder: &GuestBuilder<'_>) -> Result<Option<DataPlace>> {
         if self.own && self.place.is_some() {
-            let which = self.unit.as_ref().map_or(Which::Serial, Which::Unit);
-            own::mount(&*builder.link()?, which, MOUNT).map_err(|why| {
+            let which = self.unit.as_ref().map_or(Which::Serial(PART), Which::Unit);
+            own::mount(&*builder.link()?, which, PART.mount()).map_err(|why| {
                 let remedy = "The image needs a shell, ext4, and for iSCSI the package open-iscsi";
                 builder.failed("mount the data disk", why, remedy)
             })?;

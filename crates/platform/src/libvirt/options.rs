@@ -222,6 +222,10 @@ const QUEUES_MAX: u32 = 128;
 /// Checks options and fills in what was left out.
 pub(super) fn read(value: &Value) -> Result<Options, FieldError> {
     refuse_merge_option(value)?;
+    if value.get("log-disk").is_some() {
+        let why = "a domain has one disk for its data here, and the log of a database lies there too";
+        return Err(FieldError::new(&["log-disk"], why).help("leave it out, or measure machines without the library"));
+    }
     let options: Options = common::read(value)?;
     let wrong = |path: &[&str], why: &str, help: &str| Err(FieldError::new(path, why).help(help));
     let uri = Uri::parse(&options.uri).map_err(|why| FieldError::new(&["uri"], why))?;
@@ -341,6 +345,7 @@ mod tests {
         refused(json!({"network": {"model": "e1000"}}), &["network", "model"]);
         refused(json!({"disk": {"io": "native"}}), &["disk", "io"]);
         refused(json!({"image": {"debian": {}}, "memory": {"merge": true}}), &["memory", "merge"]);
+        refused(json!({"log-disk": {"format": "raw"}}), &["log-disk"]);
         refused(json!({"image": {"file": {"path": "/x"}}}), &["image", "file"]);
         refused(json!({"data-disk": {"iscsi": "hypervisor"}}), &["data-disk", "iscsi"]);
         refused(json!({"data-disk": {"iscsi": "guest", "format": "qcow2"}}), &["data-disk", "iscsi"]);

@@ -27,7 +27,7 @@ use crate::guest::Charges;
 use crate::machine::inside::{self, Asked};
 use crate::machine::share::{self, Serving};
 use crate::machine::user;
-use crate::machine::volume::{self, image_error};
+use crate::machine::volume::{self, Part, image_error};
 use crate::machine::{counts, pinning};
 use crate::parity::{owned, row};
 use crate::{Charge, Guest, Site};
@@ -105,7 +105,7 @@ pub(super) fn start(options: &Options, site: &Site<'_>, spec: &GuestSpec) -> Res
     builder.greet_over(Box::new(reader), Box::new(writer), options.boot_within.duration())?;
     let mut parity = parity(&mut builder, options, &domain, pid)?;
     let is_unsafe = data.file.is_some() && options.disk.cache == Some(Cache::Unsafe);
-    parity.extend(is_unsafe.then(volume::flushes_ignored));
+    parity.extend(is_unsafe.then(|| volume::flushes_ignored(Part::Data)));
     let group = groups.into_iter().next();
     let charges = Box::new(move || charges(pid, group.as_deref()));
     let data = data.place(&builder)?;
@@ -276,7 +276,7 @@ fn kernel(
         address: Some((place.address, place.prefix)),
         mtu: builder.site.mtu,
         data_disks: data.disk.clone().into_iter().collect(),
-        iscsi: data.iscsi.clone(),
+        iscsi: data.iscsi.clone().into_iter().collect(),
         ..GuestConfig::new(&builder.spec.name, builder.site.run_id, root)
     };
     let agents = config.command_line()?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::builder::environment;
 use crate::groups::Hierarchy;
-use crate::guest_setup::{AGENT, DATA, GuestSetup};
+use crate::guest_setup::{AGENT, GuestSetup};
 
 /// What a configuration is written from.
 pub(super) struct Config<'a> {
@@ -71,10 +71,9 @@ impl Config<'_> {
         };
         let agent = inside(Path::new(AGENT));
         entry(&format!("{} {agent} none bind,ro,nosuid,nodev,create=file", field(self.setup.agent)));
-        if let Some(data) = self.setup.data {
-            let (data, at, mode) =
-                (field(data), inside(Path::new(DATA)), if self.setup.read_only { "ro" } else { "rw" });
-            entry(&format!("{data} {at} none bind,{mode},nosuid,nodev,create=dir"));
+        for data in self.setup.data {
+            let (from, at, mode) = (field(&data.from), inside(&data.at), if data.read_only { "ro" } else { "rw" });
+            entry(&format!("{from} {at} none bind,{mode},nosuid,nodev,create=dir"));
         }
         entry("tmpfs dev/shm tmpfs nosuid,nodev,create=dir");
         // Several hierarchies lie in one directory, which sysfs has no room for.
@@ -119,6 +118,7 @@ fn field(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::guest_setup::shown;
     use tare_model::ByteSize;
     use tare_model::guest::{GuestSize, GuestSpec};
 
@@ -128,14 +128,14 @@ mod tests {
         let hierarchy = |name: &str, version_2| Hierarchy { at: at(name), version_2 };
         let hybrid = [hierarchy("memory", false), hierarchy("pids", false), hierarchy("unified", true)];
         let groups = [at("memory/box/tare-r/g"), at("unified/tare-r/g")];
-        let shown = Shown::of(&groups, &hybrid, Path::new("/run/tare/r/guests/g"));
+        let of_host = Shown::of(&groups, &hybrid, Path::new("/run/tare/r/guests/g"));
         let spec = GuestSpec::new("g", GuestSize { cpus: 1, memory: ByteSize(1 << 30) });
-        let (root, setup) =
-            (Path::new("/run/tare/r/guests/g/root"), GuestSetup::of(&spec, "/a b#\\c\n/agent", "/mnt/a b/tare-r/g"));
+        let root = Path::new("/run/tare/r/guests/g/root");
         let config = |groups, read_only| {
-            Config { setup: GuestSetup { read_only, ..setup }, root, groups, apparmor: read_only }.text()
+            let data = shown("/mnt/a b/tare-r/g", read_only);
+            Config { setup: GuestSetup::of(&spec, "/a b#\\c\n/agent", &data), root, groups, apparmor: read_only }.text()
         };
-        let text = config(&shown, false);
+        let text = config(&of_host, false);
         let bound = "lxc.mount.entry = /run/tare/r/guests/g/groups/0 sys/fs/cgroup/memory none bind,ro";
         let tmpfs = "tmpfs sys/fs/cgroup tmpfs";
         assert!(text.contains(bound), "{text}");
@@ -144,7 +144,7 @@ mod tests {
         assert!(text.contains("= /mnt/a\\040b/tare-r/g .tare/data none bind,rw,"), "{text}");
         assert!(text.contains("lxc.environment = TARE_RUN=r\n"), "{text}");
         assert!(!text.contains("apparmor"), "LXC without AppArmor refuses the key: {text}");
-        let text = config(&shown, true);
+        let text = config(&of_host, true);
         assert!(text.contains(" .tare/data none bind,ro,"), "{text}");
         assert!(text.contains("\nlxc.apparmor.profile = unconfined\n"), "{text}");
 

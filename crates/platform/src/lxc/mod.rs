@@ -57,7 +57,7 @@ impl Starter for Lxc {
         let shown = Shown::of(&builder.groups(), &mounted, &folder);
         let seccomp = builder.confine();
         let config = Config {
-            setup: builder.setup(&agent, data.as_deref(), seccomp),
+            setup: builder.setup(&agent, &data, seccomp),
             root: &root,
             groups: &shown,
             apparmor: config::apparmor_is_on(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tare_wire::{ExecSpec, Link, Reply, Request};
 
 use super::target::Unit;
-use super::volume::SERIAL;
+use super::volume::Part;
 
 /// How long it may take.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -20,15 +20,21 @@ find_disk() {
     return 1
 }"#;
 
-/// Logs in and finds the unit, whose place in sysfs is below a session.
+/// Logs in to the target, once for all of its units, and finds the unit, whose place in sysfs is below the session. `$7` has settings.
 const BY_SESSION: &str = r#"
 modprobe -a iscsi_tcp sd_mod || exit 1
-iscsistart -i "$3" -t "$4" -g 1 -a "$5" -p "$6" -P 'node.conn[0].timeo.noop_out_interval=0' \
-    -P 'node.conn[0].timeo.noop_out_timeout=0' || exit 1
+grep -qxF "$4" /sys/class/iscsi_session/session*/targetname 2>/dev/null ||
+    iscsistart -i "$3" -t "$4" -g 1 -a "$5" -p "$6" -P 'node.conn[0].timeo.noop_out_interval=0' \
+        -P 'node.conn[0].timeo.noop_out_timeout=0' $7 || exit 1
 find_disk() {
     for disk in /sys/block/sd*; do
-        case $(readlink -f "$disk/device") in
-        */session*:"$1") (: <"/dev/${disk##*/}") 2>/dev/null && echo "/dev/${disk##*/}" && return ;;
+        place=$(readlink -f "$disk/device")
+        case $place in
+        */session*:"$1")
+            session=${place#*/session}
+            [ "$(cat "/sys/class/iscsi_session/session${session%%/*}/targetname" 2>/dev/null)" = "$2" ] &&
+                (: <"/dev/${disk##*/}") 2>/dev/null && echo "/dev/${disk##*/}" && return
+            ;;
         esac
     done
     return 1
@@ -37,7 +43,7 @@ find_disk() {
 /// Mounts what was found.
 const MOUNT: &str = r#"
 n=0
-until device=$(find_disk "$1"); do
+until device=$(find_disk "$1" "$4"); do
     n=$((n + 1))
     [ "$n" -lt 400 ] || { echo "the disk did not appear" >&2; exit 1; }
     sleep 0.025
@@ -48,8 +54,8 @@ mkdir -p "$2" && mount -t ext4 -o noatime "$device" "$2"
 /// What is mounted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Which<'a> {
-    /// The virtio disk with tare's serial number.
-    Serial,
+    /// The virtio disk with the serial number of a part.
+    Serial(Part),
     /// A unit that the guest logs in to by itself.
     Unit(&'a Unit),
 }
@@ -57,11 +63,15 @@ pub(crate) enum Which<'a> {
 /// Has the guest mount the disk at a place; why it could not.
 pub(crate) fn mount(link: &Link, which: Which<'_>, at: &str) -> Result<(), String> {
     let (script, words) = match which {
-        Which::Serial => (format!("{BY_SERIAL}{MOUNT}"), vec![SERIAL.to_owned(), at.to_owned()]),
+        Which::Serial(part) => (format!("{BY_SERIAL}{MOUNT}"), vec![part.serial().to_owned(), at.to_owned()]),
         Which::Unit(unit) => {
             let place = (unit.portal.ip().to_string(), unit.portal.port().to_string());
+            let queue = unit.queue.map(|queue| {
+                format!("-P node.session.queue_depth={} -P node.session.cmds_max={}", queue.depth, queue.commands)
+            });
+            let (initiator, target) = (unit.initiator.clone(), unit.target.clone());
             let words =
-                [unit.lun.to_string(), at.to_owned(), unit.initiator.clone(), unit.target.clone(), place.0, place.1];
+                [unit.lun.to_string(), at.to_owned(), initiator, target, place.0, place.1, queue.unwrap_or_default()];
             (format!("{BY_SESSION}{MOUNT}"), words.to_vec())
         }
     };

@@ -3,20 +3,21 @@
 //! CPUs, and is in nobody's account.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use tare_image::Kernel;
+use tare_image::{IscsiQueue, Kernel};
 use tare_lab::Limits;
 use tare_model::Refusal;
 use tare_wire::launch::{Launch, LaunchUser, Namespace, PrivateMount};
 
 use super::image::Image;
 use super::user::{self, Confined};
-use super::volume::for_guest;
+use super::volume::Part;
 use crate::builder::{GuestBuilder, plain_launch};
 use crate::error::Result;
+use crate::numbered::for_guest;
 use crate::program::{self, find};
 
 /// What serves, what tells it, and the package that both are in.
@@ -25,15 +26,15 @@ const ADMIN: &str = "tgtadm";
 const REMEDY: &str = "Install it: on Debian and Ubuntu, `apt-get install tgt`";
 /// Port of iSCSI (RFC 7143).
 const PORT: u16 = 3260;
-/// The one logical unit; 0 is the server's own.
-const LUN: u32 = 1;
+/// The first logical unit; 0 is the server's own.
+const FIRST_LUN: u32 = 1;
+/// Most commands of a session that the server takes at one time (`MAX_QUEUE_CMD_MAX` of tgt).
+const MOST_COMMANDS: u32 = 512;
 /// The server's directory in the guest's own.
 const DIRECTORY: &str = "san";
 /// Variable by which both programs find their socket, and its name in the server's directory.
 const SOCKET_VARIABLE: &str = "TGT_IPC_SOCKET";
 const SOCKET: &str = "tgt";
-/// Name of what is served in the server's directory.
-const DISK: &str = "disk";
 /// Where both programs see the server's directory: every host has the place, and what is served never lies there.
 const SEEN: &str = "/tmp";
 /// Ends of names of the guests' targets and initiators: names of iSCSI begin with a date and a domain (RFC 3720, 3.2.6.3).
@@ -43,7 +44,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// What a reader of a report must know about it.
 pub(crate) const DISCLOSURE: &str = "The iSCSI target is tgt's, one for each guest, beside it on this host: its CPU time \
-     is in no guest's account, its disk is a raw file of the host's through the host's page cache, of which it may have as much \
+     is in no guest's account, its disks are raw files of the host's through the host's page cache, of which it may have as much \
      as is free, and its network is the lab's. It runs as a user of its own without capabilities, in mount, IPC and UTS namespaces of its own.";
 
 /// A logical unit that somebody may log in to.
@@ -57,12 +58,14 @@ pub(crate) struct Unit {
     pub lun: u32,
     /// Name of who logs in.
     pub initiator: String,
+    /// The queue of the session of a guest that logs in by itself; its initiator's own without.
+    pub queue: Option<IscsiQueue>,
 }
 
 impl Unit {
     /// As QEMU and its programs take what is below a disk's format.
     pub(crate) fn words(&self) -> String {
-        let Self { portal, target, lun, initiator } = self;
+        let Self { portal, target, lun, initiator, .. } = self;
         format!(
             "file.driver=iscsi,file.transport=tcp,file.portal={portal},file.target={target},file.lun={lun},\
              file.initiator-name={initiator}"
@@ -107,11 +110,17 @@ pub(crate) fn version() -> (String, String) {
     (SERVER.to_owned(), answer.unwrap_or_else(|| "not here".into()))
 }
 
-/// Serves a file to whoever comes from one address. `folder` is the guest's own directory.
+/// Serves files to whoever comes from one address, each as a unit of one target. `folder` is the guest's own directory.
 ///
-/// The server is a user of its own without capabilities, and nobody but that user may give it orders. It sees its directory and the file
+/// The server is a user of its own without capabilities, and nobody but that user may give it orders. It sees its directory and the files
 /// by a way that is open to it; the guest's directories are closed.
-pub(crate) fn serve(builder: &mut GuestBuilder<'_>, folder: &Path, file: &Path, client: IpAddr) -> Result<Unit> {
+pub(crate) fn serve(
+    builder: &mut GuestBuilder<'_>,
+    folder: &Path,
+    files: &[(Part, PathBuf)],
+    client: IpAddr,
+    queue: Option<IscsiQueue>,
+) -> Result<Vec<Unit>> {
     let name = format!("{}-san", builder.spec.name);
     let cpus = builder.site.lab.config().client_cpus.clone();
     let (netns, address) = builder.attach_beside(&name)?;
@@ -123,14 +132,14 @@ pub(crate) fn serve(builder: &mut GuestBuilder<'_>, folder: &Path, file: &Path, 
     let (server, admin) = (program(SERVER)?, program(ADMIN)?);
     let own = user::own(builder.site.run_id, &[]);
     let directory = folder.join(DIRECTORY);
-    furnish(&directory, file, &own).map_err(|error| {
+    furnish(&directory, files, &own).map_err(|error| {
         builder.failed(
             "make a directory for an iSCSI target",
             error.to_string(),
             "Is the file system full or read-only?",
         )
     })?;
-    let seen = confined(&directory, file, &own);
+    let seen = confined(&directory, files, &own);
     let portal_word = format!("portal={portal}");
     let mut launch = spoken(&seen, &[&*server.to_string_lossy(), "-f", "-C", "1", "--iscsi", &portal_word]);
     (launch.cgroup_procs, launch.netns, launch.cpu_set) = (groups, Some(netns), cpus);
@@ -138,7 +147,8 @@ pub(crate) fn serve(builder: &mut GuestBuilder<'_>, folder: &Path, file: &Path, 
     let process = builder.beside(&launch)?;
     let target = format!("{NAMES}:{}", builder.spec.name);
     let listening = directory.join(format!("{SOCKET}.1"));
-    for order in orders(&target, client) {
+    let parts: Vec<Part> = files.iter().map(|(part, _)| *part).collect();
+    for order in orders(&target, client, &parts, queue) {
         let words = [
             vec![admin.to_string_lossy().into_owned(), "-C".into(), "1".into(), "--lld".into(), "iscsi".into()],
             order,
@@ -149,29 +159,34 @@ pub(crate) fn serve(builder: &mut GuestBuilder<'_>, folder: &Path, file: &Path, 
             .map_err(|why| builder.failed("serve an iSCSI target", why, "See below what it said"))?;
     }
     user::hold_to(builder, SERVER, process, Confined::new(own.uid, 0, false))?;
-    Ok(Unit { portal, target, lun: LUN, initiator: initiator(&builder.spec.name) })
+    let initiator = initiator(&builder.spec.name);
+    let unit = |lun| Unit { portal, target: target.clone(), lun, initiator: initiator.clone(), queue };
+    Ok((FIRST_LUN..).zip(files).map(|(lun, _)| unit(lun)).collect())
 }
 
-/// Makes the server's directory, and gives the server that and the file.
-fn furnish(directory: &Path, file: &Path, own: &LaunchUser) -> std::io::Result<()> {
+/// Makes the server's directory, and gives the server that and the files.
+fn furnish(directory: &Path, files: &[(Part, PathBuf)], own: &LaunchUser) -> std::io::Result<()> {
     std::fs::create_dir(directory)?;
     std::fs::set_permissions(directory, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
-    // The file is shown on this one.
-    std::fs::File::create_new(directory.join(DISK))?;
-    for path in [directory, file] {
-        std::os::unix::fs::lchown(path, Some(own.uid), Some(own.gid))?;
+    std::os::unix::fs::lchown(directory, Some(own.uid), Some(own.gid))?;
+    for (part, file) in files {
+        // The file is shown on this one.
+        std::fs::File::create_new(directory.join(part.name()))?;
+        std::os::unix::fs::lchown(file, Some(own.uid), Some(own.gid))?;
     }
     Ok(())
 }
 
 /// A launch of a program as the server's user, which sees what the server sees.
-fn confined(directory: &Path, file: &Path, own: &LaunchUser) -> Launch {
+fn confined(directory: &Path, files: &[(Part, PathBuf)], own: &LaunchUser) -> Launch {
     let mut launch = plain_launch();
     launch.unshare = vec![Namespace::Mount];
-    launch.mounts = vec![
-        PrivateMount::Bind { from: directory.to_owned(), at: SEEN.into() },
-        PrivateMount::Bind { from: file.to_owned(), at: Path::new(SEEN).join(DISK) },
-    ];
+    let shown = |(part, file): &(Part, PathBuf)| PrivateMount::Bind {
+        from: file.clone(),
+        at: Path::new(SEEN).join(part.name()),
+    };
+    launch.mounts = vec![PrivateMount::Bind { from: directory.to_owned(), at: SEEN.into() }];
+    launch.mounts.extend(files.iter().map(shown));
     launch.user = Some(own.clone());
     launch
 }
@@ -183,17 +198,24 @@ fn spoken(launch: &Launch, words: &[impl AsRef<str>]) -> Launch {
     Launch { argv: argv.chain(words.iter().map(|word| word.as_ref().to_owned())).collect(), ..launch.clone() }
 }
 
-/// The orders for the server: a target, its disk, and who may connect.
-fn orders(target: &str, client: IpAddr) -> [Vec<String>; 4] {
-    let (file, client, lun) = (format!("{SEEN}/{DISK}"), client.to_string(), LUN.to_string());
-    let unit = ["--mode", "logicalunit", "--tid", "1", "--lun", &lun];
-    let words = |parts: &[&[&str]]| parts.concat().into_iter().map(str::to_owned).collect();
-    [
-        words(&[&["--op", "new", "--mode", "target", "--tid", "1", "-T", target]]),
-        words(&[&["--op", "new"], &unit, &["--bstype", "rdwr", "-b", &file]]),
-        words(&[&["--op", "update"], &unit, &["--params", "vendor_id=TARE,product_id=data,scsi_sn=tare-data"]]),
-        words(&[&["--op", "bind", "--mode", "target", "--tid", "1", "-I", &client]]),
-    ]
+/// The orders for the server: a target, its disks, how many commands it takes, and who may connect.
+fn orders(target: &str, client: IpAddr, parts: &[Part], queue: Option<IscsiQueue>) -> Vec<Vec<String>> {
+    let words = |parts: &[&[&str]]| parts.concat().into_iter().map(str::to_owned).collect::<Vec<_>>();
+    let whole = ["--mode", "target", "--tid", "1"];
+    let mut orders = vec![words(&[&["--op", "new"], &whole, &["-T", target]])];
+    for (lun, part) in (FIRST_LUN..).zip(parts) {
+        let (lun, file) = (lun.to_string(), format!("{SEEN}/{}", part.name()));
+        let unit = ["--mode", "logicalunit", "--tid", "1", "--lun", &lun];
+        let names = format!("vendor_id=TARE,product_id={},scsi_sn={}", part.name(), part.serial());
+        orders.push(words(&[&["--op", "new"], &unit, &["--bstype", "rdwr", "-b", &file]]));
+        orders.push(words(&[&["--op", "update"], &unit, &["--params", &names]]));
+    }
+    if let Some(queue) = queue {
+        let most = queue.commands.min(MOST_COMMANDS).to_string();
+        orders.push(words(&[&["--op", "update"], &whole, &["--name", "MaxQueueCmd", "--value", &most]]));
+    }
+    orders.push(words(&[&["--op", "bind"], &whole, &["-I", &client.to_string()]]));
+    orders
 }
 
 /// One order, given again while nobody listens. `listening` is the server's socket.
@@ -223,11 +245,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_guest_may_come_and_only_to_its_disk() {
-        let words = orders("iqn.x:g", IpAddr::from([198, 18, 1, 7])).map(|order| order.join(" "));
-        assert!(words[0].ends_with("-T iqn.x:g"), "{words:?}");
-        assert!(words[1].ends_with("--lun 1 --bstype rdwr -b /tmp/disk"), "{words:?}");
-        assert!(words[3].ends_with("-I 198.18.1.7"), "{words:?}");
+    fn only_the_guest_may_come_and_only_to_its_disks() {
+        let words = |parts: &[Part], queue| {
+            let orders = orders("iqn.x:g", IpAddr::from([198, 18, 1, 7]), parts, queue).into_iter();
+            orders.map(|order| order.join(" ")).collect::<Vec<_>>()
+        };
+        let one = words(&[Part::Data], None);
+        assert!(one[0].ends_with("-T iqn.x:g"), "{one:?}");
+        assert!(one[1].ends_with("--lun 1 --bstype rdwr -b /tmp/data"), "{one:?}");
+        assert!(one[3].ends_with("-I 198.18.1.7") && one.len() == 4, "{one:?}");
+        let two = words(&[Part::Data, Part::Log], Some(IscsiQueue::of(128)));
+        assert!(two[3].ends_with("--lun 2 --bstype rdwr -b /tmp/log"), "{two:?}");
+        assert!(two[4].ends_with("product_id=log,scsi_sn=tare-log"), "{two:?}");
+        assert!(two[5].ends_with("--name MaxQueueCmd --value 512"), "{two:?}");
+        assert!(two[6].ends_with("-I 198.18.1.7"), "{two:?}");
     }
 
     #[test]
@@ -240,6 +271,7 @@ mod tests {
             target: "iqn.x:g".into(),
             lun: 3,
             initiator: known(2),
+            queue: None,
         };
         let words = unit.words();
         assert!(words.contains("file.portal=192.0.2.9:3260,file.target=iqn.x:g,file.lun=3"), "{words}");

@@ -10,19 +10,67 @@ use std::time::{Duration, Instant};
 use tare_image::{Disk, ImageError};
 use tare_lab::RUN_VARIABLE;
 use tare_model::ByteSize;
-use tare_model::guest::{GuestData, ParityRow};
+use tare_model::guest::ParityRow;
 
 use super::target::Unit;
 use crate::builder::GuestBuilder;
+use crate::data::Gold;
 use crate::error::{PlatformError, Result};
 use crate::parity;
 use crate::program::{self, find};
 use crate::restore::{self, Deadline, RestoreError};
 
-/// Serial number of the disk, by which the guest finds it: names follow the order in which disks are found.
-pub(crate) const SERIAL: &str = "tare-data";
-/// Where it is mounted in the guest, unless that is written.
-pub(crate) const MOUNT: &str = "/data";
+/// What a disk of a guest's holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Its data, with their log where that has no disk of its own.
+    Data,
+    /// The log alone.
+    Log,
+}
+
+impl Part {
+    /// Its name, also of the disk's file and within a machine.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Data => "data",
+            Self::Log => "log",
+        }
+    }
+
+    /// The disk, for people.
+    pub(crate) const fn disk(self) -> &'static str {
+        match self {
+            Self::Data => "data disk",
+            Self::Log => "log disk",
+        }
+    }
+
+    /// The option of a machine's that says what it is.
+    pub(crate) const fn option(self) -> &'static str {
+        match self {
+            Self::Data => "data-disk",
+            Self::Log => "log-disk",
+        }
+    }
+
+    /// Serial number of the disk, by which the guest finds it: names follow the order in which disks are found.
+    pub(crate) const fn serial(self) -> &'static str {
+        match self {
+            Self::Data => "tare-data",
+            Self::Log => "tare-log",
+        }
+    }
+
+    /// Where it is mounted in the guest, unless that is written.
+    pub(crate) const fn mount(self) -> &'static str {
+        match self {
+            Self::Data => "/data",
+            Self::Log => "/log",
+        }
+    }
+}
+
 /// Bytes of a sector, as `stat` counts what a file takes up.
 const SECTOR: u64 = 512;
 
@@ -57,31 +105,6 @@ impl Drop for Claim {
     }
 }
 
-/// What stands for a guest's number in the names that a study gives to disks, units and devices.
-const PLACEHOLDER: &str = "{guest}";
-
-/// Whether a name is one for each guest.
-pub(crate) fn is_each_guests(name: &str) -> bool {
-    name.contains(PLACEHOLDER)
-}
-
-/// A name of the user's for what one guest has: `{guest}` is the number of the guest in its trial, from 1, so that the
-/// same names serve every trial.
-pub(crate) fn for_guest(name: &str, guest: &str) -> String {
-    for_number(name, number(guest))
-}
-
-/// The same by number.
-pub(crate) fn for_number(name: &str, number: u32) -> String {
-    name.replace(PLACEHOLDER, &number.to_string())
-}
-
-/// Which of its trial's guests one is, from 1: the names of several end in `x0`, `x1`, .. after what tells the trial.
-fn number(guest: &str) -> u32 {
-    let last = guest.rsplit_once('x').and_then(|(_, last)| last.parse::<u32>().ok());
-    last.map_or(1, |last| last.saturating_add(1))
-}
-
 /// What a guest writes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
@@ -106,15 +129,15 @@ pub(crate) struct Restored {
 
 /// The disk that clones are made of, with the gold copy in it: made when it is asked for the first time. It has room for
 /// what the data ask for, or the size that is written.
-pub(crate) fn gold(builder: &mut GuestBuilder<'_>, data: &GuestData, written: Option<ByteSize>) -> Result<Disk> {
+pub(crate) fn gold(builder: &mut GuestBuilder<'_>, data: Gold<'_>, written: Option<ByteSize>) -> Result<Disk> {
     if let Some(size) = written.filter(|size| size.0 < data.size.0) {
         let why = format!("the disk has {size} and the workload's data need {}", restore::human(data.size.0));
-        return Err(builder.failed("restore the data", why, "Write a larger `size` of the data disk, or leave it out"));
+        return Err(builder.failed("restore the data", why, "Write a larger `size` of the disk, or leave it out"));
     }
     let size = bytes(data.size, written);
     builder.aside(|builder| {
         let mark = (RUN_VARIABLE, builder.site.run_id);
-        tare_image::gold_image(&data.gold, size, mark).map_err(|error| image_error(builder, error))
+        tare_image::gold_image(data.gold, size, mark).map_err(|error| image_error(builder, error))
     })
 }
 
@@ -134,17 +157,22 @@ fn with_file_system(bytes: u64) -> u64 {
     bytes.saturating_add(bytes / 32).saturating_add(128 << 20)
 }
 
-/// Makes the guest's own disk in its directory on the host's disk. None of it is left in the page cache.
-pub(crate) fn restore(builder: &mut GuestBuilder<'_>, gold: &Disk, form: Form) -> Result<Restored> {
+/// Makes the guest's own disk for a part in its directory on the host's disk; `grown` is what its content may grow to. None of it is
+/// left in the page cache.
+pub(crate) fn restore(
+    builder: &mut GuestBuilder<'_>,
+    (part, grown): (Part, ByteSize),
+    gold: &Disk,
+    form: Form,
+) -> Result<Restored> {
     builder.aside(|builder| {
         let folder = builder.layers()?;
-        let (path, began) = (folder.join("data"), Instant::now());
+        let (path, began) = (folder.join(part.name()), Instant::now());
         let failed = |error: RestoreError| builder.failed("restore the data", error.to_string(), error.remedy());
         let bytes = std::fs::metadata(&gold.path).map_or(gold.virtual_size, |seen| sectors(&seen) * SECTOR);
-        let grown = builder.spec.data.as_ref().map_or(0, |data| data.size.0);
         // A guest whose disk cannot grow any more stands still.
         let shares = || form == Form::Qcow2 || restore::clones(&gold.path, &folder);
-        restore::room(&folder, bytes.max(grown), || if shares() { bytes } else { 0 }).map_err(failed)?;
+        restore::room(&folder, bytes.max(grown.0), || if shares() { bytes } else { 0 }).map_err(failed)?;
         let by = match form {
             Form::Raw => restore::file(&gold.path, &path, Deadline::of(bytes)).map_err(failed)?.words(),
             Form::Qcow2 => {
@@ -204,10 +232,10 @@ pub(crate) fn overwrite(builder: &mut GuestBuilder<'_>, gold: &Disk, onto: Onto<
 }
 
 /// The row for a disk whose flushes are ignored. The study asked for it, but the disks of the other arms are different.
-pub(crate) fn flushes_ignored() -> ParityRow {
+pub(crate) fn flushes_ignored(part: Part) -> ParityRow {
     let note =
         "cache = \"unsafe\": what a database has committed is lost with the host, and its figures hold nowhere else";
-    parity::row("flushes of the data disk", "reach the disk", Some("ignored".into()), note)
+    parity::row(format!("flushes of the {}", part.disk()), "reach the disk", Some("ignored".into()), note)
 }
 
 fn sectors(seen: &std::fs::Metadata) -> u64 {
@@ -222,13 +250,6 @@ pub(crate) fn image_error(builder: &GuestBuilder<'_>, error: ImageError) -> Plat
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn disks_are_named_by_the_number_of_the_guest_whatever_the_trial() {
-        let names = ["t0x0", "t17x0", "t5y1x2", "t9", "machine", "x"].map(|guest| for_guest("/dev/vg0/{guest}", guest));
-        assert_eq!(names, [1, 1, 3, 1, 1, 1].map(|number| format!("/dev/vg0/{number}")));
-        assert!(is_each_guests("/dev/{guest}") && !is_each_guests("/dev/sdb"));
-    }
 
     #[test]
     fn a_disk_has_one_guest_at_a_time() {

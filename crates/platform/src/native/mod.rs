@@ -5,11 +5,13 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tare_model::field::FieldError;
 use tare_model::guest::GuestSpec;
 use tare_model::{Refusal, Span};
 
 use crate::builder::GuestBuilder;
-use crate::data::DataDirectory;
+use crate::data_directory::DataDirectory;
 use crate::entry::{Entry, FromOptions};
 use crate::error::Result;
 use crate::{DataWanted, Guest, HostView, Notes, Platform, Site};
@@ -25,7 +27,7 @@ pub(crate) const ENTRY: Entry = Entry::of::<Native>(
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 struct Options {
     /// Where the data lie that a workload gives its guests: a directory of the host's, `{ directory = "PATH" }`, which tare
-    /// makes one of its own in for each guest. Left out: `/var/lib/tare-data`.
+    /// makes one of its own in for each guest, and with `log-directory` another for the log of a database. Left out: `/var/lib/tare-data`.
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<DataDirectory>,
 }
@@ -36,6 +38,11 @@ struct Native {
 
 impl FromOptions for Native {
     type Options = Options;
+
+    fn read(value: &Value) -> std::result::Result<Options, FieldError> {
+        let options: Options = crate::options::read(value)?;
+        options.data.iter().try_for_each(DataDirectory::check).map(|()| options)
+    }
 
     fn new(options: Options) -> Self {
         Self { options }
@@ -55,7 +62,7 @@ impl Platform for Native {
              kernel: capabilities, new privileges, system calls, and what of /proc and /sys is hidden or closed to writing."
                 .into(),
         ];
-        disclosures.extend(self.options.data.as_ref().and_then(DataDirectory::disclosure));
+        disclosures.extend(self.options.data.iter().flat_map(DataDirectory::disclosure));
         disclosures
     }
 
@@ -66,7 +73,7 @@ impl Platform for Native {
     fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
         let mut builder = GuestBuilder::new(site, spec);
         // It sees the host's files as they are, so its data too.
-        builder.data_directory(self.options.data.as_ref(), None)?;
+        builder.data_directories(self.options.data.as_ref(), false)?;
         let launch = builder.linked()?;
         builder.start(&launch)
     }

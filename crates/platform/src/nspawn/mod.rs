@@ -14,7 +14,7 @@ use crate::builder::{Particulars, absolute, confined, environment, limits};
 use crate::entry::Entry;
 use crate::error::Result;
 use crate::groups::{Arrangement, Hierarchy, Strays};
-use crate::guest_setup::{AGENT, DATA, GuestSetup};
+use crate::guest_setup::{AGENT, GuestSetup};
 use crate::held::{self, Held};
 use crate::rootfs::overlay;
 use crate::system::{Begun, Options, Starter, SystemContainers, private_state};
@@ -90,7 +90,7 @@ impl Starter for Nspawn {
         launch.mounts = vec![overlay(&mut builder, lower, &root, options.upper)?, state];
         let agent = absolute(site.agent);
         let seccomp = builder.confine();
-        let setup = builder.setup(&agent, data.as_deref(), seccomp);
+        let setup = builder.setup(&agent, &data, seccomp);
         launch.argv = arguments(&program, &setup, &root, &netns);
         let mut command = builder.entering(&launch)?;
         // Its /tmp is a directory of the root's, as on every other arm, and not in memory.
@@ -143,8 +143,10 @@ fn arguments(program: &Path, setup: &GuestSetup<'_>, root: &Path, netns: &Path) 
     argv.push(format!("--machine={machine}"));
     argv.push(format!("--network-namespace-path={}", netns.display()));
     argv.push(format!("--bind-ro={}:{AGENT}", escaped(&setup.agent.to_string_lossy())));
-    let bind = if setup.read_only { "--bind-ro" } else { "--bind" };
-    argv.extend(setup.data.map(|data| format!("{bind}={}:{DATA}", escaped(&data.to_string_lossy()))));
+    argv.extend(setup.data.iter().map(|data| {
+        let bind = if data.read_only { "--bind-ro" } else { "--bind" };
+        format!("{bind}={}:{}", escaped(&data.from.to_string_lossy()), data.at.display())
+    }));
     // Left to itself the program sets those of the host's first process.
     argv.extend(limits().map(written));
     argv.extend(environment(setup.run_id).map(|(name, value)| format!("--setenv={name}={value}")));
@@ -167,6 +169,7 @@ fn written((name, limit): (&str, Rlimit)) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::guest_setup::shown;
     use serde_json::json;
     use tare_model::ByteSize;
     use tare_model::guest::{GuestSize, GuestSpec, Seccomp};
@@ -199,7 +202,8 @@ mod tests {
     fn an_agents_path_cannot_end_its_field() {
         let size = GuestSize { cpus: 1, memory: ByteSize(1 << 30) };
         let spec = GuestSpec { seccomp: Seccomp::Off, ..GuestSpec::new("g-", size) };
-        let setup = GuestSetup::of(&spec, "/a:b\\c", "/mnt/a:b");
+        let [open, closed] = [false, true].map(|read_only| shown("/mnt/a:b", read_only));
+        let setup = GuestSetup::of(&spec, "/a:b\\c", &open);
         let (root, netns) = (Path::new("/g/root"), Path::new("/proc/1/fd/9"));
         let arguments = |setup| arguments(Path::new("/usr/bin/x"), setup, root, netns);
         let argv = arguments(&setup);
@@ -208,7 +212,7 @@ mod tests {
         assert!(argv.contains(&"--setenv=TARE_RUN=r".to_owned()), "{argv:?}");
         assert!(argv.contains(&"--machine=g".to_owned()), "{argv:?}");
         assert!(argv.ends_with(&["/.tare/agent", "--confine", "off"].map(str::to_owned)), "{argv:?}");
-        let argv = arguments(&GuestSetup { read_only: true, ..setup });
+        let argv = arguments(&GuestSetup { data: &closed, ..setup });
         assert!(argv.contains(&"--bind-ro=/mnt/a\\:b:/.tare/data".to_owned()), "{argv:?}");
     }
 }

@@ -21,11 +21,10 @@ use self::options::Options;
 use self::runtime::{Held, Runtime};
 use crate::builder::{GuestBuilder, Particulars, absolute, plain_launch};
 use crate::bundle::Bundle;
-use crate::data::DataDirectory;
+use crate::data_directory::DataDirectory;
 use crate::entry::{Entry, FromOptions, Variant};
 use crate::error::Result;
 use crate::groups::Arrangement;
-use crate::guest_setup::DATA;
 use crate::held;
 use crate::program::{self, named};
 use crate::{DataWanted, Guest, HostView, Notes, Platform, Site, parity, rootfs};
@@ -108,7 +107,7 @@ impl Platform for Oci {
             (None, Ok(Runtime { gvisor: Some(settings), .. })) => all.extend(settings.disclosures()),
             _ => {}
         }
-        all.extend(self.options.data.as_ref().and_then(DataDirectory::disclosure));
+        all.extend(self.options.data.iter().flat_map(DataDirectory::disclosure));
         all
     }
 
@@ -133,7 +132,7 @@ impl Platform for Oci {
             return Err(builder.refused("have its memory merged", gvisor::merging_refusal()));
         }
         let lower = self.options.rootfs.lower(&mut builder)?;
-        let data = builder.data_directory(self.options.data.as_ref(), Some(DATA))?;
+        let data = builder.data_directories(self.options.data.as_ref(), true)?;
         let netns = builder.attach()?;
         builder.limit()?;
         let mut arrangement = Arrangement::of(&builder.groups());
@@ -147,7 +146,7 @@ impl Platform for Oci {
         let held = Held::new(&runtime, site, spec, &arrangement);
         let at = folder.join("rootfs");
         let bundle = Bundle {
-            setup: builder.setup(&agent, data.as_deref(), seccomp),
+            setup: builder.setup(&agent, &data, seccomp),
             netns: &netns,
             rootfs: &at,
             group: &arrangement.group,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tare_model::field::FieldError;
 
 use super::gvisor::{Gvisor, is_gvisor};
-use crate::data::DataDirectory;
+use crate::data_directory::DataDirectory;
 use crate::options::Writes;
 use crate::rootfs::RootFs;
 
@@ -24,7 +24,7 @@ pub(super) struct Options {
     /// Where the guest's writes go: `memory` or `disk`.
     pub upper: Writes,
     /// Where the data lie that a workload gives its guests: a directory of the host's, `{ directory = "PATH" }`, which tare
-    /// makes one of its own in for each guest. Left out: `/var/lib/tare-data`.
+    /// makes one of its own in for each guest, and with `log-directory` another for the log of a database. Left out: `/var/lib/tare-data`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<DataDirectory>,
     /// Arguments of the runtime that come before its command. Left out: what is known to be right for that
@@ -72,7 +72,7 @@ impl Options {
             return Err(FieldError::new(&["flags"], "`gvisor` says already with which arguments the runtime is run")
                 .help("write all arguments into `flags`, or all settings into `gvisor`"));
         }
-        Ok(())
+        self.data.iter().try_for_each(DataDirectory::check)
     }
 }
 

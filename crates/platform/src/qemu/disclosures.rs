@@ -6,7 +6,7 @@ use super::confine;
 use super::options::{Aio, Cache, DataDisk, DiskFormat, Image, Initiator, Machine, Options};
 use crate::machine::kernel as hosts;
 use crate::machine::target::DISCLOSURE as DISCLOSURE_TARGET;
-use crate::machine::volume::MOUNT;
+use crate::machine::volume::Part;
 
 /// The sentences.
 pub(super) fn disclosures(options: &Options, chosen: &Chosen) -> Vec<String> {
@@ -17,7 +17,7 @@ pub(super) fn disclosures(options: &Options, chosen: &Chosen) -> Vec<String> {
     disclosures.extend(chosen.is_kvm().then(hosts::halt_polling));
     disclosures.push(confine::disclosure().into());
     disclosures.push(network(options));
-    disclosures.extend(options.data_disk.as_ref().map(data_disk));
+    disclosures.extend(options.disks().map(|(part, disk)| data_disk(part, disk)));
     disclosures.push(memory(options));
     if options.outside_quota {
         disclosures.push(
@@ -116,8 +116,12 @@ fn settings(cache: Cache, aio: Aio, iothread: bool) -> String {
     format!("{cache}, {aio}{own}")
 }
 
-/// Where a guest's data are: those of a workload, and the empty disk of a study that asks for one.
-fn data_disk(data: &DataDisk) -> String {
+/// Where a guest's data are: those of a workload, and the empty disk of a study that asks for one; or their log.
+fn data_disk(part: Part, data: &DataDisk) -> String {
+    let (noun, content) = match part {
+        Part::Data => (part.disk(), "a workload's data"),
+        Part::Log => (part.disk(), "the log of a workload's database"),
+    };
     let set = settings(data.cache, data.aio, data.iothread);
     if let Some(initiator) = data.iscsi {
         let by = match initiator {
@@ -128,21 +132,24 @@ fn data_disk(data: &DataDisk) -> String {
             || DISCLOSURE_TARGET.to_owned(),
             |san| format!("The target is {} at {}; its unit is overwritten before each guest.", san.target, san.portal),
         );
+        let queue = data.queue_depth.map(|depth| format!(" It has at most {depth} commands under way at one time."));
+        let queue = queue.unwrap_or_default();
         return format!(
-            "The data disk, with a workload's data where it brings any, is a unit of an iSCSI target that {by}. {whose}"
+            "The {noun}, with {content} where it brings any, is a unit of an iSCSI target that {by}.{queue} {whose}"
         );
     }
     let format = data.format.name();
-    let overwritten = if data.overwrite { ", overwritten with a workload's data before each guest" } else { "" };
+    let overwritten =
+        if data.overwrite { format!(", overwritten with {content} before each guest") } else { String::new() };
     let what = match (&data.device, data.size) {
         (Some(device), _) => format!("the host's block device {}{overwritten}", device.display()),
-        (None, Some(size)) => format!("a new {format} file of {size}, with a workload's data where it brings any"),
-        (None, None) => format!("a {format} clone of a disk with the workload's data, where it brings any"),
+        (None, Some(size)) => format!("a new {format} file of {size}, with {content} where it brings any"),
+        (None, None) => format!("a {format} clone of a disk with {content}, where it brings any"),
     };
-    let at = data.mount.as_deref().or(data.device.is_none().then_some(MOUNT));
+    let at = data.mount(part);
     let at =
         at.map_or("not mounted unless it has data".to_owned(), |at| format!("mounted on {at} as {}", data.filesystem));
-    format!("The data disk is {what}, virtio-blk {set}; {at}.")
+    format!("The {noun} is {what}, virtio-blk {set}; {at}.")
 }
 
 fn network(options: &Options) -> String {

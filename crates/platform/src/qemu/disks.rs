@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use tare_model::Refusal;
 
 use super::command::escaped;
+use super::disk_probe;
 use super::network::on;
 use super::options::{Aio, Cache, DataDisk, DiskFormat, Initiator, Options};
 use super::qmp::DiskMade;
-use super::{data_space, disk_probe};
 use crate::machine::target::{self, Unit};
-use crate::machine::volume::SERIAL;
+use crate::machine::volume::Part;
+use crate::numbered::for_number;
 use crate::program::find;
 
 impl Aio {
@@ -29,18 +30,26 @@ impl Aio {
 /// What is missing on this host for the disks, checked without running QEMU.
 pub(super) fn look(options: &Options) -> Result<(), Refusal> {
     let base = options.image.look()?;
-    let data = options.data_disk.as_ref();
-    let makes = data.is_some_and(|data| data.size.is_some() || data.overwrite || data.format == DiskFormat::Qcow2);
+    let makes = |data: &DataDisk| data.size.is_some() || data.overwrite || data.format == DiskFormat::Qcow2;
+    let makes = options.disks().any(|(_, disk)| makes(disk));
     if (base || makes) && find("qemu-img").is_none() {
         return Err(Refusal::new("clones of disks need qemu-img, and it is not here", "apt-get install qemu-utils"));
     }
-    let Some(data) = data else { return Ok(()) };
-    if find("mke2fs").is_none() {
-        return Err(Refusal::new("data disks need mke2fs, and it is not here", "apt-get install e2fsprogs"));
+    for (part, disk) in options.disks() {
+        if find("mke2fs").is_none() {
+            return Err(Refusal::new("data disks need mke2fs, and it is not here", "apt-get install e2fsprogs"));
+        }
+        iscsi_refusal(options, disk)?;
+        // That of the first guest; those of others are looked at where it is known how many there are.
+        let device = disk.device.as_deref().map(|device| device_of(device, 1));
+        device.map_or(Ok(()), |device| free_device(part, &device).map(drop))?;
     }
-    iscsi_refusal(options, data)?;
-    // That of the first guest; those of others are looked at where it is known how many there are.
-    data.device.as_deref().map_or(Ok(()), |device| free_device(&data_space::device_of(device, 1)).map(drop))
+    Ok(())
+}
+
+/// The block device of the guest with this number.
+pub(super) fn device_of(device: &Path, number: u32) -> PathBuf {
+    PathBuf::from(for_number(&device.to_string_lossy(), number))
 }
 
 /// What is missing in this host's QEMU for the disks. QEMU is run to find out.
@@ -48,11 +57,13 @@ pub(super) fn check(options: &Options) -> Result<(), Refusal> {
     if options.image.base()?.is_some() {
         disk_probe::reads_files(options, options.disk.cache, options.disk.aio)?;
     }
-    let Some(data) = &options.data_disk else { return Ok(()) };
-    if data.iscsi.is_some_and(|initiator| initiator == Initiator::Hypervisor || data.san.is_some()) {
-        disk_probe::speaks_iscsi(&options.program, options.machine.name())?;
+    for (_, disk) in options.disks() {
+        if disk.iscsi.is_some_and(|initiator| initiator == Initiator::Hypervisor || disk.san.is_some()) {
+            disk_probe::speaks_iscsi(&options.program, options.machine.name())?;
+        }
+        disk_probe::reads_files(options, disk.cache, disk.aio)?;
     }
-    disk_probe::reads_files(options, data.cache, data.aio)
+    Ok(())
 }
 
 /// What is missing on this host for a disk on an iSCSI target, checked without running QEMU.
@@ -69,8 +80,8 @@ fn iscsi_refusal(options: &Options, data: &DataDisk) -> Result<(), Refusal> {
 
 /// Whether a block device is there and nobody uses it. The kernel itself is asked: it grants exclusive use only of what
 /// is not mounted anywhere, no swap and no part of another device. It stays exclusive as long as what is given is open.
-pub(super) fn free_device(path: &Path) -> Result<File, Refusal> {
-    let unmet = |why: &str, remedy: &str| Refusal::new(format!("the data disk {} {why}", path.display()), remedy);
+pub(super) fn free_device(part: Part, path: &Path) -> Result<File, Refusal> {
+    let unmet = |why: &str, remedy: &str| Refusal::new(format!("the {} {} {why}", part.disk(), path.display()), remedy);
     let seen = path.metadata().map_err(|error| unmet(&format!("is not there: {error}"), "Check its path"))?;
     if !seen.file_type().is_block_device() {
         return Err(unmet("is no block device", "For a disk in a file write a `size` in place of `device`"));
@@ -129,12 +140,12 @@ impl<'a> Attached<'a> {
         Self { id: "root", store, serial: None, format, cache, aio, iothread, read_only: false, boots: true }
     }
 
-    /// The data disk.
-    pub(super) fn data(data: &DataDisk, store: Store) -> Self {
+    /// The disk for a part of the data.
+    pub(super) fn data(part: Part, data: &DataDisk, store: Store) -> Self {
         let format = if data.device.is_some() { DiskFormat::Raw } else { data.format };
         let (cache, aio, iothread) = (data.cache, data.aio, data.iothread);
-        let serial = Some(SERIAL);
-        Self { id: "data", store, serial, format, cache, aio, iothread, read_only: false, boots: false }
+        let serial = Some(part.serial());
+        Self { id: part.name(), store, serial, format, cache, aio, iothread, read_only: false, boots: false }
     }
 
     /// What sets up an image of one's own.
@@ -211,7 +222,7 @@ mod tests {
     #[test]
     fn only_a_free_block_device_is_passed_through() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let said = |path: &Path| free_device(path).unwrap_err().reason;
+        let said = |path: &Path| free_device(Part::Data, path).unwrap_err().reason;
         assert!(said(file.path()).contains("no block device"));
         assert!(said(Path::new("/dev/null")).contains("no block device"));
         assert!(said(Path::new("/dev/no-such")).contains("not there"));
@@ -224,10 +235,13 @@ mod tests {
             target: "iqn.x:g".into(),
             lun: 1,
             initiator: "iqn.x:i".into(),
+            queue: None,
         };
-        let words = Attached::data(&DataDisk::default(), Store::Unit(unit)).words("pci").join(" ");
+        let words = Attached::data(Part::Data, &DataDisk::default(), Store::Unit(unit)).words("pci").join(" ");
         assert!(words.contains("file.driver=iscsi,file.transport=tcp,file.portal=198.18.1.0:3260"), "{words}");
         assert!(words.contains("file.lun=1") && words.contains("serial=tare-data"), "{words}");
+        let log = Attached::data(Part::Log, &DataDisk::default(), Store::Path("/x".into())).words("pci").join(" ");
+        assert!(log.contains("node-name=log") && log.contains("drive=log") && log.contains("serial=tare-log"), "{log}");
     }
 
     #[test]

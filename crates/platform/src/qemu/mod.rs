@@ -10,7 +10,9 @@ mod command;
 mod confine;
 mod data;
 mod data_space;
+mod data_store;
 mod disclosures;
+mod disk_options;
 mod disk_probe;
 mod disks;
 mod network;
@@ -93,9 +95,9 @@ impl Qemu {
     /// The first thing that is missing on this host, as far as it is found without running a program.
     fn look_for(&self, host: &HostView) -> std::result::Result<(), Refusal> {
         let options = &self.options;
-        if host.rootless && (options.network.vfio.is_some() || options.data_disk.is_some()) {
+        if host.rootless && (options.network.vfio.is_some() || options.disks().next().is_some()) {
             let reason = "a device that is passed through and a data disk need root here";
-            return Err(Refusal::new(reason, "Run as root, or leave `network.vfio` and `data-disk` out"));
+            return Err(Refusal::new(reason, "Run as root, or leave `network.vfio`, `data-disk` and `log-disk` out"));
         }
         if let Some(why) = host.limits_unavailable.as_ref().filter(|_| !host.rootless) {
             return Err(Refusal::new(
@@ -176,10 +178,10 @@ impl Platform for Qemu {
     }
 
     fn exclusive(&self) -> Vec<(&'static str, String)> {
-        let device = self.options.data_disk.as_ref().and_then(|disk| disk.device.as_ref());
-        let device = device.map(|device| ("block device", device.display().to_string()));
+        let devices = self.options.disks().filter_map(|(_, disk)| disk.device.as_ref());
+        let devices = devices.map(|device| ("block device", device.display().to_string()));
         let card = self.options.network.vfio.as_ref().map(|vfio| ("network card", vfio.device.clone()));
-        device.into_iter().chain(card).collect()
+        devices.chain(card).collect()
     }
 
     fn merging_refusal(&self) -> Option<Refusal> {
@@ -213,7 +215,7 @@ impl Platform for Qemu {
             let server = share::server(&self.options).ok();
             versions.push(("virtiofsd".into(), version(server.as_deref())));
         }
-        if self.options.data_disk.as_ref().is_some_and(|data| data.iscsi.is_some() && data.san.is_none()) {
+        if self.options.disks().any(|(_, disk)| disk.iscsi.is_some() && disk.san.is_none()) {
             versions.push(crate::machine::target::version());
         }
         versions

@@ -11,7 +11,7 @@ use tare_model::field::FieldError;
 
 use super::vfio;
 use crate::machine::kernel;
-use crate::machine::volume::{for_guest, for_number};
+use crate::numbered::{for_guest, for_number};
 use crate::options::Switch;
 
 /// The network card.

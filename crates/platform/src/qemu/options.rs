@@ -1,6 +1,5 @@
 //! Options of the platform.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
@@ -9,9 +8,12 @@ use serde_json::Value;
 use tare_model::field::FieldError;
 use tare_model::{ByteSize, Span};
 
+use super::disk_options::{self, Written};
+pub(super) use super::disk_options::{Aio, Cache, DataDisk, Initiator, San};
 use super::network::Network;
 pub(super) use crate::machine::image::{DiskFormat, Image};
 use crate::machine::memory::{Lies, refuse_merge_option};
+use crate::machine::volume::Part;
 use crate::options as common;
 
 /// Options of the platform.
@@ -44,6 +46,9 @@ pub(super) struct Options {
     pub disk: RootDisk,
     /// A disk for data.
     pub data_disk: Option<DataDisk>,
+    /// A disk for the log of a database, where the workload has one: it then lies there and not on the data disk. Mounted on `/log`.
+    /// Left out: the log lies with the data.
+    pub log_disk: Option<DataDisk>,
     /// The network card.
     pub network: Network,
     /// The guest's memory on the host.
@@ -72,6 +77,7 @@ impl Default for Options {
             virtiofsd: None,
             disk: RootDisk::default(),
             data_disk: None,
+            log_disk: None,
             network: Network::default(),
             memory: Memory::default(),
             outside_quota: false,
@@ -123,119 +129,6 @@ impl Default for RootDisk {
     }
 }
 
-/// A disk for data. With a workload that brings data, these are on it: on a clone of `format`, on a block `device`, or on
-/// an iSCSI target. Otherwise it is empty and has a `size`, or is a `device` with what is on it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub(super) struct DataDisk {
-    /// Size of a disk that is made for each guest, with an empty file system. With data it may be left out: the disk is as
-    /// large as they ask for.
-    pub size: Option<ByteSize>,
-    /// Format of such a disk: with data, `raw` is a whole copy (shared blocks where the host's file system can), `qcow2`
-    /// a file over the image that all guests begin with.
-    pub format: DiskFormat,
-    /// A block device of the host's that is passed through. It must not be in use, and one guest has it at a time;
-    /// `{guest}` stands for the guest's number in its trial (1, 2, ..), so that several guests have one each. Without data
-    /// tare writes nothing to it. With data it is overwritten before each guest, which needs `overwrite`.
-    pub device: Option<PathBuf>,
-    /// The disk is a unit of an iSCSI target: the lab's own, or that of `san`. Who logs in: `hypervisor` (QEMU, and the
-    /// guest sees a virtio disk) or `guest` (over its own network card).
-    pub iscsi: Option<Initiator>,
-    /// A storage server of one's own for `iscsi`, on the network of a card that is passed through (`network.vfio`). Its
-    /// unit is overwritten before each guest, which needs `overwrite`.
-    pub san: Option<San>,
-    /// That what is on `device` or on the unit of `san` may be destroyed.
-    pub overwrite: bool,
-    /// Where it is mounted in the guest. Left out: `/data` for one that was made or has data, nowhere for a device.
-    pub mount: Option<String>,
-    /// Type of its file system. Data are always on ext4.
-    pub filesystem: String,
-    /// What of it the host keeps in its memory.
-    pub cache: Cache,
-    /// How it is read and written on the host.
-    pub aio: Aio,
-    /// Whether a thread of its own serves it.
-    pub iothread: bool,
-}
-
-impl Default for DataDisk {
-    fn default() -> Self {
-        Self {
-            size: None,
-            format: DiskFormat::Raw,
-            device: None,
-            iscsi: None,
-            san: None,
-            overwrite: false,
-            mount: None,
-            filesystem: "ext4".into(),
-            cache: Cache::Writeback,
-            aio: Aio::Threads,
-            iothread: false,
-        }
-    }
-}
-
-/// Who logs in to an iSCSI target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Initiator {
-    /// QEMU: the guest sees a virtio disk.
-    Hypervisor,
-    /// The guest, over its own network card.
-    Guest,
-}
-
-/// A unit of a storage server of one's own.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(super) struct San {
-    /// Its address and port, such as `192.0.2.9:3260`. This host must reach it, and the guest if that logs in.
-    pub portal: SocketAddr,
-    /// Name of the target; `{guest}` stands for the guest's number in its trial (1, 2, ..).
-    pub target: String,
-    /// Number of the unit.
-    pub lun: u32,
-}
-
-impl DataDisk {
-    /// Whether it is there for guests without data, too.
-    pub(super) fn is_always_there(&self) -> bool {
-        self.size.is_some() || self.device.is_some()
-    }
-
-    /// Where it is mounted in a guest without data.
-    pub(super) fn mount(&self) -> Option<&str> {
-        self.mount.as_deref().or(self.device.is_none().then_some("/data"))
-    }
-}
-
-/// What of a disk the host keeps in its memory, as QEMU names it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Cache {
-    /// Nothing (O_DIRECT).
-    None,
-    /// Reads and writes; a flush of the guest's reaches the disk.
-    Writeback,
-    /// Reads; every write reaches the disk.
-    Writethrough,
-    /// Reads and writes, and the guest's flushes are ignored: no figure of a database holds with it.
-    Unsafe,
-}
-
-/// How the host's files are read and written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Aio {
-    /// By threads.
-    Threads,
-    /// By the kernel's asynchronous calls; needs `cache = "none"`.
-    Native,
-    /// By io_uring.
-    IoUring,
-}
-
 /// The guest's memory on the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
@@ -267,6 +160,12 @@ impl Options {
         self.image.is_shared()
     }
 
+    /// The disks for data that are written, each with what it is for.
+    pub(super) fn disks(&self) -> impl Iterator<Item = (Part, &DataDisk)> {
+        let disks = [(Part::Data, self.data_disk.as_ref()), (Part::Log, self.log_disk.as_ref())];
+        disks.into_iter().filter_map(|(part, disk)| Some((part, disk?)))
+    }
+
     /// How the guest's memory lies on the host.
     pub(super) fn lies(&self) -> Lies {
         let (shared, huge_pages) = (self.shares_root(), self.memory.huge_pages);
@@ -289,6 +188,16 @@ impl Options {
         self.network.check()
     }
 
+    fn check_disks(&self) -> Result<(), FieldError> {
+        disk_options::check_aio("disk", self.disk.aio, self.disk.cache)?;
+        for (part, disk) in self.disks() {
+            let (image, own_card) = (&self.image, self.network.vfio.is_some());
+            Written { disk, option: part.option(), image, own_card }.check()?;
+        }
+        let Some(log) = &self.log_disk else { return Ok(()) };
+        disk_options::check_apart(&self.data_disk.clone().unwrap_or_default(), log)
+    }
+
     fn check_image(&self) -> Result<(), FieldError> {
         let refuse = |path: &[&str], why: &str, help: &str| Err(FieldError::new(path, why).help(help));
         let own = self.image.is_own();
@@ -303,79 +212,6 @@ impl Options {
         }
         if !own && self.firmware.is_some() {
             return refuse(&["firmware"], "this guest's kernel is loaded without firmware", "leave `firmware` out");
-        }
-        Ok(())
-    }
-
-    fn check_disks(&self) -> Result<(), FieldError> {
-        let native = |aio, cache| aio == Aio::Native && cache != Cache::None;
-        let (why, help) = ("native reads and writes go past the host's cache", "write cache = \"none\" too");
-        if native(self.disk.aio, self.disk.cache) {
-            return Err(FieldError::new(&["disk", "aio"], why).help(help));
-        }
-        let Some(data) = &self.data_disk else { return Ok(()) };
-        if native(data.aio, data.cache) {
-            return Err(FieldError::new(&["data-disk", "aio"], why).help(help));
-        }
-        if data.size.is_some() && data.device.is_some() {
-            return Err(FieldError::new(&["data-disk"], "it has either a `size` or a `device`")
-                .help("write size = \"1GiB\" for a disk that tare makes"));
-        }
-        self.check_iscsi(data)?;
-        if data.size.is_some_and(|size| size.0 < 16 << 20) {
-            return Err(FieldError::new(&["data-disk", "size"], "there is no room for a file system in it")
-                .help("write 16MiB or more"));
-        }
-        if data.mount.as_deref().is_some_and(|mount| !mount.starts_with('/')) {
-            return Err(FieldError::new(&["data-disk", "mount"], "it is no absolute path").help("write \"/data\""));
-        }
-        Ok(())
-    }
-
-    fn check_iscsi(&self, data: &DataDisk) -> Result<(), FieldError> {
-        let refuse = |key: &str, why: &str, help: &str| Err(FieldError::new(&["data-disk", key], why).help(help));
-        if data.overwrite && data.device.is_none() && data.san.is_none() {
-            return refuse("overwrite", "there is nothing of yours to overwrite", "leave it out");
-        }
-        let Some(initiator) = data.iscsi else {
-            let help = "write iscsi = \"guest\" or iscsi = \"hypervisor\" too";
-            return if data.san.is_some() { refuse("san", "nobody logs in to it", help) } else { Ok(()) };
-        };
-        if data.is_always_there() || data.format != DiskFormat::Raw {
-            let help = "leave `size`, `device` and `format` out, or `iscsi`";
-            return refuse("iscsi", "the unit of a target has the workload's data, and is nothing else", help);
-        }
-        if data.aio != Aio::Threads
-            || (initiator == Initiator::Guest && (data.iothread || data.cache != Cache::Writeback))
-        {
-            let why = "`aio` is about files of the host's; `cache` and `iothread` about disks that QEMU has";
-            return refuse("iscsi", why, "leave them out");
-        }
-        if let Some(san) = &data.san {
-            let safe = |c: char| c.is_ascii_alphanumeric() || "-._:{}".contains(c);
-            if san.target.is_empty() || !san.target.chars().all(safe) {
-                return refuse("san", "its `target` is no name of iSCSI", "write it as iqn.2026-01.com.example:store");
-            }
-            if self.network.vfio.is_none() {
-                let why = "the lab's network, which the guest and its QEMU are on, leads nowhere else";
-                let help = "log in on this host (`iscsiadm`) and write device = \"/dev/..\", or pass a card through: network.vfio";
-                return refuse("san", why, help);
-            }
-            if !data.overwrite {
-                let why = "the gold copy is written over its unit before each guest";
-                return refuse("overwrite", why, "write overwrite = true if what is there may be destroyed");
-            }
-        }
-        if initiator == Initiator::Hypervisor {
-            return Ok(());
-        }
-        if self.network.vfio.is_some() && data.san.is_none() {
-            let why = "a guest with a passed-through card is not on the lab's network, where the lab's target is";
-            return refuse("iscsi", why, "name a storage server on the card's network: san = { .. }");
-        }
-        if self.image.cannot_log_in() {
-            let help = "write packages = [\"open-iscsi\", ..] for the image";
-            return refuse("iscsi", "the image has nothing to log in with", help);
         }
         Ok(())
     }
@@ -398,13 +234,14 @@ mod tests {
             "append": ["quiet"], "image": {"debian": {"packages": ["sysbench"]}},
             "disk": {"clone": "raw", "cache": "none", "aio": "native", "iothread": true},
             "data-disk": {"size": "1GiB", "format": "qcow2", "mount": "/var/lib/x", "cache": "unsafe"},
+            "log-disk": {"format": "raw", "cache": "none"},
             "network": {"vhost": "off", "queues": 2, "offloads": false, "tx": "bh", "rx-queue-size": 512},
             "memory": {"free-page-reporting": true, "allowance": "512MiB"}, "outside-quota": true, "pin-vcpus": false, "boot-within": "20s",
         });
         let filled = check(&all).unwrap();
         assert_eq!(check(&filled).unwrap(), filled);
         let options: Options = common::read(&filled).unwrap();
-        assert_eq!(options.data_disk.unwrap().mount(), Some("/var/lib/x"));
+        assert_eq!(options.data_disk.unwrap().mount(Part::Data), Some("/var/lib/x"));
         let file = json!({"image": {"file": {"path": "x.qcow2", "format": "qcow2"}}, "firmware": "/OVMF.fd"});
         assert!(check(&file).is_ok());
     }
@@ -419,35 +256,7 @@ mod tests {
         assert_eq!(wrong(json!({"image": file, "append": ["x"]})), "append");
         assert_eq!(wrong(json!({"firmware": "/k"})), "firmware");
         assert_eq!(wrong(json!({"image": {"debian": {}}, "memory": {"merge": true}})), "memory.merge");
-        assert_eq!(wrong(json!({"disk": {"aio": "native"}})), "disk.aio");
-        assert!(check(&json!({"data-disk": {}})).is_ok(), "a disk for what a workload brings");
-        let disk = |value: Value| wrong(json!({"data-disk": value}));
-        let san = json!({"portal": "192.0.2.9:3260", "target": "iqn.2026-01.com.example:{guest}", "lun": 1});
-        assert_eq!(disk(json!({"san": san})), "data-disk.san");
-        assert_eq!(disk(json!({"iscsi": "guest", "san": san, "overwrite": true})), "data-disk.san");
-        assert_eq!(disk(json!({"overwrite": true})), "data-disk.overwrite");
-        assert_eq!(disk(json!({"iscsi": "hypervisor", "format": "qcow2"})), "data-disk.iscsi");
-        assert_eq!(disk(json!({"iscsi": "guest", "iothread": true})), "data-disk.iscsi");
-        assert_eq!(disk(json!({"iscsi": "nobody"})), "data-disk.iscsi");
-        let debian = json!({"image": {"debian": {}}, "data-disk": {"iscsi": "guest"}});
-        assert_eq!(wrong(debian), "data-disk.iscsi");
-        let vfio = json!({"device": "0000:01:00.1", "mac": "02:00:00:00:00:01", "address": "192.0.2.7/24"});
-        let on_a_real_card = |data: Value| json!({"image": file, "network": {"vfio": vfio}, "data-disk": data});
-        assert_eq!(wrong(on_a_real_card(json!({"iscsi": "guest"}))), "data-disk.iscsi");
-        assert_eq!(wrong(on_a_real_card(json!({"iscsi": "guest", "san": san}))), "data-disk.overwrite");
-        for who in ["guest", "hypervisor"] {
-            assert!(check(&on_a_real_card(json!({"iscsi": who, "san": san, "overwrite": true}))).is_ok());
-        }
-        assert_eq!(wrong(json!({"data-disk": {"size": "1GiB", "device": "/dev/sdb"}})), "data-disk");
-        assert_eq!(wrong(json!({"data-disk": {"size": "1GiB", "mount": "data"}})), "data-disk.mount");
         assert_eq!(wrong(json!({"boot-within": "0s"})), "boot-within");
         assert_eq!(wrong(json!({"program": "-x"})), "program");
-    }
-
-    #[test]
-    fn a_device_is_mounted_only_where_that_is_written() {
-        let device = DataDisk { device: Some("/dev/sdb".into()), ..DataDisk::default() };
-        assert_eq!(device.mount(), None);
-        assert_eq!(DataDisk::default().mount(), Some("/data"));
     }
 }

@@ -8,7 +8,8 @@ use super::disk_probe::FALLS_BACK;
 use super::disks::Asked;
 use super::options::Aio;
 use super::qmp::{DiskMade, Made};
-use crate::machine::{pinning, volume};
+use crate::machine::pinning;
+use crate::machine::volume::{self, Part};
 use crate::merging;
 use crate::parity::{fact, owned, ranges, row};
 
@@ -47,14 +48,14 @@ pub(super) fn rows(
     rows
 }
 
-/// The data disk, as QEMU has it. `said` is what QEMU said: of asynchronous calls that the host refuses it only tells.
-pub(super) fn disk(asked: &Asked, made: &[DiskMade], said: &str) -> Vec<ParityRow> {
+/// The disk for a part of the data, as QEMU has it. `said` is what QEMU said: of asynchronous calls that the host refuses it only tells.
+pub(super) fn disk(part: Part, asked: &Asked, made: &[DiskMade], said: &str) -> Vec<ParityRow> {
     let found = made.iter().find(|disk| disk.node == asked.made.node);
     let threads = Some(Aio::Threads).filter(|_| said.contains(FALLS_BACK));
     let granted = found.map(|disk| in_words(disk, asked.aio.map(|aio| threads.unwrap_or(aio))));
     let note = "query-block of QEMU, and what it says of calls that the host refuses";
-    let mut rows = vec![row("data disk", in_words(&asked.made, asked.aio), granted, note)];
-    rows.extend(found.filter(|disk| disk.no_flush).map(|_| volume::flushes_ignored()));
+    let mut rows = vec![row(part.disk(), in_words(&asked.made, asked.aio), granted, note)];
+    rows.extend(found.filter(|disk| disk.no_flush).map(|_| volume::flushes_ignored(part)));
     rows
 }
 
@@ -111,18 +112,21 @@ mod tests {
         let made = DiskMade { node: "data".into(), driver: "qcow2".into(), direct: true, ..DiskMade::default() };
         let made = DiskMade { write_back: true, ..made };
         let asked = Asked { made: made.clone(), aio: Some(Aio::IoUring) };
-        let equal =
-            |made: &[DiskMade], said: &str| disk(&asked, made, said).iter().map(|row| row.equal).collect::<Vec<_>>();
+        let equal = |made: &[DiskMade], said: &str| {
+            disk(Part::Data, &asked, made, said).iter().map(|row| row.equal).collect::<Vec<_>>()
+        };
         let disks = [DiskMade { node: "root".into(), ..made.clone() }, made.clone()];
         assert_eq!(equal(&disks, "all is well"), [true]);
         assert_eq!(equal(&disks, &format!("warning: x, {FALLS_BACK}")), [false], "it reads by threads");
         assert_eq!(equal(&disks[..1], ""), [false], "there is no such disk");
         assert_eq!(equal(&[DiskMade { direct: false, ..made.clone() }], ""), [false]);
         let rows = disk(
+            Part::Log,
             &Asked { made: DiskMade { no_flush: true, ..made.clone() }, aio: None },
             &[DiskMade { no_flush: true, ..made }],
             "",
         );
         assert_eq!(rows.iter().map(|row| row.equal).collect::<Vec<_>>(), [true, false], "{rows:?}");
+        assert_eq!((rows[0].resource.as_str(), rows[1].resource.as_str()), ("log disk", "flushes of the log disk"));
     }
 }

@@ -80,7 +80,7 @@ pub(super) fn prepare(
 fn boot(options: &Options, kernel: &Kernel, builder: &GuestBuilder<'_>) -> std::result::Result<Boot, Refusal> {
     let vfio = options.network.vfio.as_ref().map(|vfio| vfio.of_guest(&builder.spec.name));
     let extras = Extras {
-        iscsi: options.data_disk.as_ref().is_some_and(|data| data.iscsi == Some(Initiator::Guest)),
+        iscsi: options.disks().any(|(_, disk)| disk.iscsi == Some(Initiator::Guest)),
         card: vfio.map_or(Ok(Vec::new()), |vfio| vfio.drivers(kernel, Path::new("/sys")))?,
     };
     Ok(tare_image::boot(kernel, &absolute(builder.site.agent), &extras)?)
@@ -136,7 +136,7 @@ pub(super) fn start(mut builder: GuestBuilder<'_>, options: &Options, prepared: 
     let mut words = vec![absolute(&prepared.program).to_string_lossy().into_owned()];
     words.extend(machine(&builder, options, prepared, &card, &data)?);
     words.extend(root(&mut builder, options, prepared, &card, &folder)?);
-    words.extend(data.words.iter().cloned());
+    words.extend(data.words(options.machine.bus()));
     words.extend(card.words);
     words.extend(["-S".to_owned(), "-qmp".to_owned(), monitor_word(&folder)]);
     let mut serving = None;
@@ -242,8 +242,8 @@ fn config(builder: &GuestBuilder<'_>, options: &Options, card: &Card, data: &Dat
         card: options.network.vfio.as_ref().map(|_| card.mac.clone()),
         mtu: builder.site.mtu,
         congestion_control: builder.site.lab.config().congestion_control.clone(),
-        data_disks: data.disk.clone().into_iter().collect(),
-        iscsi: data.iscsi.clone(),
+        data_disks: data.virtio(),
+        iscsi: data.iscsi(),
     }
 }
 
@@ -341,8 +341,8 @@ fn stand(
         append: &options.append,
     };
     rows.extend(inside::rows(asked, &facts, process));
-    if let Some(asked) = &data.asked {
-        rows.extend(readback::disk(asked, &made.disks, &builder.diagnostics()));
+    for (part, asked) in data.asked() {
+        rows.extend(readback::disk(part, &asked, &made.disks, &builder.diagnostics()));
     }
     let threads =
         Threads { process, vcpus: made.vcpus, iothreads: made.iothreads, group: builder.groups().into_iter().next() };
@@ -351,10 +351,10 @@ fn stand(
     let counts = kvm.then(|| counts(&monitor, threads.process));
     let balloon = builder.spec.balloon.then(|| balloon(monitor, builder.spec.size.memory.0));
     let mut particulars = Particulars { address, parity, counts, balloon, booted: true, ..Particulars::default() };
-    let claim = data.place(&builder, &mut particulars)?;
+    let claims = data.place(&mut builder, options.image.is_own(), &mut particulars)?;
     particulars.charges = Some(Box::new(move || {
-        // The guest's right to a device of the user's goes when the guest goes.
-        let _ = &claim;
+        // The guest's rights to devices of the user's go when the guest goes.
+        let _ = &claims;
         threads.charges()
     }));
     builder.finish(particulars)

@@ -160,7 +160,7 @@ fn executed(guest: &dyn Guest, spec: ExecSpec) -> ExecResult {
 }
 
 /// Runs a script as nobody in a guest, to its good end; what it printed.
-fn as_nobody(guest: &dyn Guest, script: &str) -> String {
+pub fn as_nobody(guest: &dyn Guest, script: &str) -> String {
     let spec = ExecSpec::new(&["sh", "-c", script], Duration::from_secs(120), 16 << 10);
     let ran = executed(guest, ExecSpec { user: Some((NOBODY, NOBODY)), ..spec });
     let said = String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned();

@@ -41,7 +41,7 @@ impl Data<'_> {
 pub(super) fn data<'a>(study: &'a Study, host: &HostFacts, catalog: &dyn Catalog) -> Data<'a> {
     let mut data = Data::default();
     for case in &study.cases {
-        let Footprint { kept, guest } = catalog.footprint(&case.into());
+        let Footprint { kept, guest, .. } = catalog.footprint(&case.into());
         let known = data.kept.iter().any(|(other, bytes)| other.workload == case.workload && *bytes == kept.0);
         if kept.0 > 0 && !known {
             data.kept.push((case, kept.0));

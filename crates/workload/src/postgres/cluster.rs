@@ -13,7 +13,7 @@ use tare_model::sql::SqlServer;
 use tare_wire::ExecResult;
 
 use super::installation::Installation;
-use super::server::{CONF, LOG, SHORT, Server, init_options};
+use super::server::{CONF, LOG, SHORT, Server, WAL, init_options};
 use super::settings::{self, SettingValue};
 use crate::asked::{Asked, NOBODY, failure};
 use crate::failure::file;
@@ -21,9 +21,11 @@ use crate::gold::{self, Held, Making, TREE, at_host, found_or_made, name, walk};
 use crate::{Failure, SetupSite, WorkloadError};
 
 /// Raised when what is made here changes in a way that the rest of the name does not tell.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 /// In what guests are given: the cluster.
 pub(crate) const DATA: &str = "data";
+/// Beside what guests are given: the log alone, for arms that have a disk for it.
+const LOG_TREE: &str = "log";
 /// Ports that a cluster is made on: below those that the kernel gives out.
 const PORTS: (u16, u16) = (20_000, 32_000);
 /// How often another port is tried when one is taken.
@@ -77,8 +79,16 @@ pub(crate) trait Database {
     fn load(&self, asked: Asked<'_>, port: u16, note: &dyn Fn(&str)) -> Result<Self::Kept, WorkloadError>;
 }
 
-/// Finds the gold copy of a database or makes it: the directory that guests are given, which stays where it is as long as what is given
-/// with it is held.
+/// A gold copy: the directories that guests are given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct GoldDatabase {
+    /// The whole cluster, and what is kept beside it.
+    pub data: PathBuf,
+    /// The log alone, once more.
+    pub log: PathBuf,
+}
+
+/// Finds the gold copy of a database or makes it; it stays where it is as long as what is given with it is held.
 ///
 /// # Errors
 /// When there is no room, the server's user cannot get there, anything of the making fails, or the server does not take the
@@ -88,12 +98,12 @@ pub(crate) fn database<D: Database>(
     installation: &Installation,
     settings: &BTreeMap<String, SettingValue>,
     database: &D,
-) -> Result<(PathBuf, Held), WorkloadError> {
+) -> Result<(GoldDatabase, Held), WorkloadError> {
     // First, for making the database may take long.
     check_settings(at_host(site), installation, settings)?;
     let cluster = Cluster { site, installation, database };
     let (place, held) = found_or_made(site, cluster.name(), &cluster)?;
-    Ok((place.join(TREE), held))
+    Ok((GoldDatabase { data: place.join(TREE), log: place.join(LOG_TREE) }, held))
 }
 
 /// A server on this side's 127.0.0.1, which trusts who comes from there.
@@ -134,12 +144,16 @@ impl<D: Database> Cluster<'_, D> {
 
     /// Makes the cluster with its database.
     fn fill(&self, partial: &Path) -> Result<(), WorkloadError> {
-        let tree = partial.join(TREE);
-        DirBuilder::new().recursive(true).mode(0o755).create(&tree).map_err(file("make", &tree))?;
-        for path in [partial, &tree] {
+        let (tree, log) = (partial.join(TREE), partial.join(LOG_TREE));
+        for path in [&tree, &log] {
+            DirBuilder::new().recursive(true).mode(0o755).create(path).map_err(file("make", path))?;
+        }
+        for path in [partial, &tree, &log] {
             fs::set_permissions(path, fs::Permissions::from_mode(0o755)).map_err(file("open", path))?;
         }
-        chown(&tree, Some(NOBODY.0), Some(NOBODY.1)).map_err(file("give to nobody", &tree))?;
+        for path in [&tree, &log] {
+            chown(path, Some(NOBODY.0), Some(NOBODY.1)).map_err(file("give to nobody", path))?;
+        }
         let asked = at_host(self.site);
         let bin = self.installation.bin.to_string_lossy().into_owned();
         let server = Server { bin, data: tree.join(DATA).to_string_lossy().into_owned() };
@@ -153,6 +167,8 @@ impl<D: Database> Cluster<'_, D> {
         let kept = loaded?;
         server.stop(asked)?;
         tidy(&tree.join(DATA))?;
+        let (from, to) = (tree.join(DATA).join(WAL), log.to_string_lossy().into_owned());
+        asked.script("copy the log", r#"cp -a "$1" "$2""#, &[&from.to_string_lossy(), &to], Some(NOBODY), SHORT)?;
         let text = serde_json::to_string(&kept).map_err(|error| {
             Failure::new("tell what is in the database", error.to_string(), "report this: it is a defect of tare")
         })?;
@@ -189,7 +205,11 @@ fn whole<D: Database>(place: &Path, major: u32) -> bool {
     let tree = place.join(TREE);
     let version = fs::read_to_string(tree.join(DATA).join("PG_VERSION")).unwrap_or_default();
     let kept = fs::read(tree.join(D::KEPT)).ok().and_then(|kept| serde_json::from_slice::<D::Kept>(&kept).ok());
-    version.trim() == major.to_string() && kept.is_some() && !tree.join(DATA).join("postmaster.pid").exists()
+    let log = place.join(LOG_TREE).join(WAL);
+    version.trim() == major.to_string()
+        && kept.is_some()
+        && log.is_dir()
+        && !tree.join(DATA).join("postmaster.pid").exists()
 }
 
 /// Has the server read the study's settings, without starting it and without data: one that it does not know or take would fail every
@@ -313,6 +333,8 @@ mod tests {
         fs::write(tree.join(Numbered::KEPT), "cut sho").unwrap();
         assert!(!whole(15), "what tells it is cut short");
         fs::write(tree.join(Numbered::KEPT), "3").unwrap();
+        assert!(!whole(15), "there is no log");
+        fs::create_dir_all(place.path().join(LOG_TREE).join(WAL)).unwrap();
         assert!(whole(15) && !whole(18));
         fs::write(tree.join(DATA).join("postmaster.pid"), "1\n").unwrap();
         assert!(!whole(15), "a server was killed in it");

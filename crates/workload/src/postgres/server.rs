@@ -20,6 +20,8 @@ pub(crate) const SETTINGS: &str = "SELECT name, current_setting(name) FROM pg_se
 const STARTING: Duration = Duration::from_secs(600);
 /// Longest for what is short.
 pub(crate) const SHORT: Duration = Duration::from_secs(60);
+/// The log, in the directory of the data (PostgreSQL, "Database File Layout").
+pub(crate) const WAL: &str = "pg_wal";
 /// The server's settings beside its own file.
 pub(crate) const CONF: &str = "tare.conf";
 /// The server's log, beside its data.
@@ -73,6 +75,9 @@ done
 echo gone
 "#;
 
+/// Has the log where it is given on its own, in the place of the one that is with the data, as `initdb --waldir` has it.
+const LOG_APART: &str = r#"[ -d "$2" ] && rm -rf "$1" && ln -s "$2" "$1" && [ "$1/" -ef "$2/" ]"#;
+
 /// Programs and data of one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Server {
@@ -102,6 +107,15 @@ impl Server {
         }
         let script = "echo \"include_if_exists 'tare.conf'\" >>\"$1/postgresql.conf\"";
         asked.script("write the server's settings", script, &[&self.data], Some(NOBODY), SHORT).map(drop)
+    }
+
+    /// Takes the log that lies in a directory of its own, below `place`, before the server's first start.
+    ///
+    /// # Errors
+    /// When there is none, or the server's user may not link to it.
+    pub fn log_apart(&self, asked: Asked<'_>, place: &str) -> Result<(), WorkloadError> {
+        let words = [format!("{}/{WAL}", self.data), format!("{place}/{WAL}")];
+        asked.script("use the disk for the log", LOG_APART, &[&words[0], &words[1]], Some(NOBODY), SHORT).map(drop)
     }
 
     /// Writes settings and, where given, who may come in.

@@ -103,6 +103,7 @@ pub fn shown(data: &GuestData) -> DataPlace {
         on_host: Some(data.gold.clone()),
         restore_s: 0.0,
         restored_by: "shown".into(),
+        log: None,
     }
 }
 
