@@ -3,10 +3,11 @@
 
 use serde_json::{Value, json};
 use tare_model::ByteSize;
-use tare_model::guest::{GuestData, GuestSize, GuestSpec};
+use tare_model::guest::{GuestData, GuestLog, GuestSize, GuestSpec};
 use tare_platform::HostView;
 
-use crate::common::{Ground, agent, gold, platform, postgres, serves, skipped, turn};
+use crate::common::in_memory::InMemory;
+use crate::common::{Ground, agent, as_nobody, gold, platform, postgres, serves, skipped, turn};
 
 /// Fills tables and changes them from several sides.
 const WORK: &str = "pgbench -i -q -s 1 && pgbench -n -M prepared -c 4 -j 2 -T 1 && \
@@ -61,4 +62,69 @@ fn a_store_runs_on_its_data_on_every_platform_of_the_hosts() {
     assert_eq!(tare_lab::leftovers(&run_id), Vec::<String>::new());
     assert!(!place.path().join(format!("tare-{run_id}")).exists());
     drop(state);
+}
+
+#[test]
+fn a_store_has_its_log_in_a_directory_of_its_own_on_every_platform_of_the_hosts() {
+    let _turn = turn();
+    let Some(agent) = agent() else { return };
+    let Some(programs) = postgres().filter(|_| !tare_lab::is_rootless()) else {
+        return skipped("needs root and PostgreSQL in /usr/lib/postgresql");
+    };
+    let place = tempfile::tempdir_in("/var/tmp").unwrap();
+    let gold = gold(place.path(), Some(&programs));
+    let log = place.path().join("log-gold");
+    std::fs::create_dir(&log).unwrap();
+    let copied = std::process::Command::new("cp").arg("-a").arg(gold.join("data/pg_wal")).arg(&log).status().unwrap();
+    assert!(copied.success());
+    let Some(memory) = InMemory::at(place.path().join("memory")) else {
+        return skipped("no file system can be mounted here");
+    };
+    let Some(ground) = Ground::new("logs-of-stores", agent) else { return };
+    let directories = json!({"directory": place.path(), "log-directory": memory.0, "in-memory": true});
+    let with = |mut options: Value| {
+        options["data"] = directories.clone();
+        options
+    };
+    let arms = [
+        ("native", "native", json!({})),
+        ("container", "container", json!({})),
+        ("runc", "oci", json!({"runtime": "runc"})),
+        ("runsc", "oci", json!({"runtime": "runsc"})),
+        ("nspawn", "nspawn", json!({})),
+        ("lxc", "lxc", json!({})),
+        ("podman", "podman", json!({"runtime": "runc"})),
+    ];
+    for (label, name, options) in arms {
+        let platform = platform(name, &with(options));
+        if let Err(refusal) = platform.check(&HostView::here(&ground.agent)) {
+            skipped(&format!("{label}: {refusal}"));
+            continue;
+        }
+        let given = Some(GuestLog { gold: log.clone(), size: ByteSize(64 << 20) });
+        let data = Some(GuestData { gold: gold.clone(), size: ByteSize(256 << 20), shared: false, log: given });
+        let size = GuestSize { cpus: 1, memory: ByteSize(512 << 20) };
+        let mut guest = platform.start(&ground.site(), &GuestSpec { data, ..GuestSpec::new(label, size) }).unwrap();
+        let at = guest.data().unwrap().clone();
+        let of_log = at.log.unwrap();
+        let on_host = of_log.on_host.unwrap();
+        assert!(on_host.starts_with(&memory.0) && of_log.storage.contains("on tmpfs of the host"), "{label}");
+        let row = guest.parity().into_iter().find(|row| row.resource == "storage of the log").unwrap();
+        assert!(row.equal, "{label}: {row:?}");
+        as_nobody(&*guest, &format!("cd {} && rm -rf data/pg_wal && ln -s {}/pg_wal data", at.path, of_log.path));
+        let work = "psql -q -c 'create table t as select generate_series(1, 5000) id' && \
+                    psql -At -c 'select pg_walfile_name(pg_current_wal_lsn())'";
+        let served = serves(&*guest, &programs, work);
+        let segment = served.lines().find(|line| line.len() == 24 && line.starts_with("0000")).unwrap();
+        let written = std::fs::metadata(on_host.join("pg_wal").join(segment)).unwrap();
+        assert!(written.len() > 0, "{label}: {served}");
+        guest.destroy().unwrap();
+        assert!(!on_host.exists(), "{label}");
+    }
+    let Ground { run_id, lab, state, .. } = ground;
+    drop(lab);
+    let left = tare_lab::reap(&run_id, &[], &mut |_, _| Ok(())).left;
+    assert!(left.is_empty(), "{left:?}");
+    assert_eq!(std::fs::read_dir(&memory.0).unwrap().count(), 0, "something is left of the logs");
+    drop((state, memory));
 }

@@ -1,13 +1,16 @@
 //! Storage paths of virtual machines: what `plan` refuses, and `run` before its first trial.
 
+#[path = "../../platform/tests/common/in_memory.rs"]
+mod in_memory;
 #[path = "../../platform/tests/common/loop_device.rs"]
 mod loop_device;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use crate::common::{self, expect_code, is_root, outcomes, postgres, ran, run, stderr, stdout, write_study};
+use in_memory::InMemory;
 use loop_device::Loop;
 use tare_testkit::skipped;
 
@@ -79,24 +82,6 @@ fn plan_refuses_disks_that_are_not_there_too_small_or_one_for_two() {
     refused("{ device = \"/dev/no-such-{guest}\", overwrite = true }", &["/dev/no-such-1"]);
 }
 
-/// A file system in memory, for as long as it lives.
-struct Memory(PathBuf);
-
-impl Memory {
-    fn at(place: PathBuf) -> Option<Self> {
-        std::fs::create_dir(&place).unwrap();
-        let mounted =
-            Command::new("mount").args(["-t", "tmpfs", "-o", "size=1g,mode=755", "tare"]).arg(&place).status();
-        mounted.is_ok_and(|status| status.success()).then_some(Self(place))
-    }
-}
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.0).status();
-    }
-}
-
 /// One guest on containers whose options for data are these.
 fn in_containers(postgres: &str, data: &str) -> String {
     let arm = format!("[arms.container]\nplatform = \"container\"\noptions = {{ data = {data} }}");
@@ -122,7 +107,7 @@ fn a_run_has_the_log_of_a_database_in_a_directory_of_its_own() {
     let folder = tempfile::tempdir_in("/var/tmp").unwrap();
     let data = folder.path().join("data");
     std::fs::create_dir(&data).unwrap();
-    let Some(log) = Memory::at(folder.path().join("log")) else {
+    let Some(log) = InMemory::at(folder.path().join("log")) else {
         return skipped("no file system can be mounted here");
     };
     let options =

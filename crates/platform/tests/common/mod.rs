@@ -3,6 +3,7 @@
 //! The agent's program is found through `TARE_AGENT`, or beside the tests in the target directory.
 
 pub mod engines;
+pub mod in_memory;
 pub mod libvirtd;
 pub mod loop_device;
 pub mod sshd;
