@@ -166,7 +166,7 @@ impl DataDirectory {
         }
         access(&place, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| unusable(&error))?;
         if !self.in_memory && is_in_memory(&place).map_err(|error| unusable(&error))? {
-            let remedy = "Name a directory on a disk, or write `in-memory = true` beside it";
+            let remedy = "Name a directory on a disk, or write `in-memory = true` beside it where there is that option";
             return Err(refused("is in memory (tmpfs)", remedy));
         }
         Ok(place)

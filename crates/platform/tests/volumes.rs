@@ -209,6 +209,34 @@ fn every_guest_of_every_trial_has_the_device_with_its_number() {
     ground.end();
 }
 
+/// A file system on a device of its own, as the mount point of a disk is.
+struct Pool {
+    at: PathBuf,
+    _device: Loop,
+}
+
+impl Pool {
+    /// `None` where there can be none.
+    fn at(place: &Path, name: &str) -> Option<Self> {
+        let (at, device) = (place.join(name), Loop::of(&place.join(format!("{name}-device")), 4 * SIZE.0)?);
+        std::fs::create_dir(&at).unwrap();
+        let made = Command::new("mke2fs").args(["-q", "-F", &device.0]).status().is_ok_and(|made| made.success());
+        let mounted = || Command::new("mount").arg(&device.0).arg(&at).status().unwrap().success();
+        (made && mounted()).then_some(Self { at, _device: device })
+    }
+
+    fn is_empty(&self) {
+        let left: Vec<_> = std::fs::read_dir(&self.at).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["lost+found"]);
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.at).status();
+    }
+}
+
 /// Writes to the log, and shows where it is and what the guest has mounted.
 const LOGGED: &str = "psql -q -c 'create table t as select generate_series(1, 5000) id' && \
      test -s /log/pg_wal/$(psql -At -c 'select pg_walfile_name(pg_current_wal_lsn())') && \
@@ -235,6 +263,14 @@ fn a_machine_has_the_log_of_its_database_on_a_disk_of_its_own() {
         Some(device) => paths.push(("device", json!({}), json!({"device": device.0, "overwrite": true}))),
         None => skipped("a block device: there are no loop devices here"),
     }
+    let pool = Pool::at(ground.place.path(), "pool-1");
+    match &pool {
+        Some(_) => {
+            let each = ground.place.path().join("pool-{guest}");
+            paths.push(("directories", json!({"directory": ground.place.path()}), json!({"directory": each})));
+        }
+        None => skipped("directories: no other file system can be mounted here"),
+    }
     for (name, data, log_disk) in paths {
         let platform = platform("qemu", &json!({"data-disk": data, "log-disk": log_disk}));
         if let Err(refusal) = platform.check(&HostView::here(&ground.lab.agent)) {
@@ -260,9 +296,12 @@ fn a_machine_has_the_log_of_its_database_on_a_disk_of_its_own() {
             let depth = row(&format!("queue depth of the {disk} disk")).map(|row| row.granted.clone());
             assert_eq!(depth, by_guest.then(|| Some("64".to_owned())), "{name}: {rows:?}");
         }
+        let in_pool = of_log.on_host.unwrap().starts_with(ground.place.path().join("pool-1"));
+        assert_eq!(in_pool, name == "directories", "{}", of_log.storage);
         let _ = writeln!(std::io::stderr(), "{name}: {}\n    log: {}", place.storage, of_log.storage);
         guest.destroy().unwrap();
     }
-    drop(device);
+    pool.iter().for_each(Pool::is_empty);
+    drop((device, pool));
     ground.end();
 }

@@ -62,17 +62,21 @@ impl GuestBuilder<'_> {
         Ok(shown)
     }
 
-    /// Makes one of the directories, and restores in it what belongs there.
-    fn restored(&mut self, wanted: Wanted<'_>) -> Result<(PathBuf, DataPlace)> {
-        let Wanted { gold, within, inside } = wanted;
-        let (run_id, named, within) =
-            (self.site.run_id, within.map(|(named, _)| named), within.map(|(_, within)| within));
+    /// Makes a directory of the guest's own in the one that a study names, closed to others. It goes with the guest.
+    pub(crate) fn directory_in(&mut self, named: &DataDirectory) -> Result<PathBuf> {
+        let places = named.of_guest(&self.spec.name).places();
+        let places = places.map_err(|refusal| self.refused("find a place for its data", refusal))?;
+        self.make_within(Some(&places.data), true)
+    }
+
+    /// Makes a directory of the guest's own in that of the run: within one of the user's that is there, or in the run's own for data.
+    fn make_within(&mut self, within: Option<&Path>, closed: bool) -> Result<PathBuf> {
+        let run_id = self.site.run_id;
         // With it all that is in it.
         let place = data_path(run_id, within);
         self.write_down(&Resource::Directory { path: place.clone() })?;
         self.parts.passages.push(place);
         self.aside(|builder| {
-            let closed = inside.is_some();
             let make = if closed { make_closed_data_directory } else { make_data_directory };
             let made = data::make_own(|| make(run_id, within), &builder.spec.name);
             let copy = made.map_err(|source| builder.lab_error(source))?;
@@ -81,6 +85,16 @@ impl GuestBuilder<'_> {
             if closed {
                 builder.parts.passages.insert(0, closed_data_path(run_id, within));
             }
+            Ok(copy)
+        })
+    }
+
+    /// Makes one of the directories, and restores in it what belongs there.
+    fn restored(&mut self, wanted: Wanted<'_>) -> Result<(PathBuf, DataPlace)> {
+        let Wanted { gold, within, inside } = wanted;
+        let (named, within) = (within.map(|(named, _)| named), within.map(|(_, within)| within));
+        let copy = self.make_within(within, inside.is_some())?;
+        self.aside(|builder| {
             check_way(builder, copy.parent().unwrap_or(&copy), named, inside)?;
             let restored = data::restore(gold, &copy, named, inside).map_err(|error| {
                 let tried = format!("restore its data in {}", copy.display());

@@ -44,7 +44,8 @@ pub(super) fn make(builder: &mut GuestBuilder<'_>, options: &Options, folder: &P
         DiskFormat::Raw if given.shared && options.data_disk.iscsi.is_none() => DiskFormat::Qcow2,
         written => written,
     };
-    let made = volume::restore(builder, (PART, whole.size), &gold, format.form())?;
+    let layers = builder.aside(GuestBuilder::layers)?;
+    let made = volume::restore(builder, (PART, whole.size), &gold, format.form(), &layers)?;
     let place = |storage: String| {
         let (path, on_host, restored_by) = (PART.mount().to_owned(), Some(made.path.clone()), made.by.to_owned());
         Some(DataPlace { path, storage, on_host, restore_s: made.seconds, restored_by, log: None })

@@ -157,22 +157,22 @@ fn with_file_system(bytes: u64) -> u64 {
     bytes.saturating_add(bytes / 32).saturating_add(128 << 20)
 }
 
-/// Makes the guest's own disk for a part in its directory on the host's disk; `grown` is what its content may grow to. None of it is
+/// Makes the guest's own disk for a part in a directory of the guest's own; `grown` is what its content may grow to. None of it is
 /// left in the page cache.
 pub(crate) fn restore(
     builder: &mut GuestBuilder<'_>,
     (part, grown): (Part, ByteSize),
     gold: &Disk,
     form: Form,
+    folder: &Path,
 ) -> Result<Restored> {
     builder.aside(|builder| {
-        let folder = builder.layers()?;
         let (path, began) = (folder.join(part.name()), Instant::now());
         let failed = |error: RestoreError| builder.failed("restore the data", error.to_string(), error.remedy());
         let bytes = std::fs::metadata(&gold.path).map_or(gold.virtual_size, |seen| sectors(&seen) * SECTOR);
         // A guest whose disk cannot grow any more stands still.
-        let shares = || form == Form::Qcow2 || restore::clones(&gold.path, &folder);
-        restore::room(&folder, bytes.max(grown.0), || if shares() { bytes } else { 0 }).map_err(failed)?;
+        let shares = || form == Form::Qcow2 || restore::clones(&gold.path, folder);
+        restore::room(folder, bytes.max(grown.0), || if shares() { bytes } else { 0 }).map_err(failed)?;
         let by = match form {
             Form::Raw => restore::file(&gold.path, &path, Deadline::of(bytes)).map_err(failed)?.words(),
             Form::Qcow2 => {
@@ -185,7 +185,7 @@ pub(crate) fn restore(
             }
         };
         let kind = if form == Form::Raw { "raw file" } else { "qcow2 file over a raw one" };
-        let what = format!("{kind} on {} of the host", restore::file_system(&folder));
+        let what = format!("{kind} on {} of the host", restore::file_system(folder));
         Ok(Restored { path, seconds: began.elapsed().as_secs_f64(), by, what })
     })
 }

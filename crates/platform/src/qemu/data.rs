@@ -167,7 +167,7 @@ fn empty(builder: &mut GuestBuilder<'_>, disk: &DataDisk) -> Result<Option<Made>
             (device, Some(claim))
         }
         (None, Some(size)) => {
-            let at = builder.layers()?.join(Part::Data.name());
+            let at = data_store::folder(builder, disk)?.join(Part::Data.name());
             let made = tare_image::blank(size.0, &disk.filesystem, &at, disk.format.into());
             made.map_err(|error| volume::image_error(builder, error))?;
             (at, None)

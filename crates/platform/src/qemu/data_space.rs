@@ -6,6 +6,7 @@ use std::path::Path;
 use tare_image::DATA_FILESYSTEM;
 use tare_model::Refusal;
 
+use super::directories;
 use super::disks::{device_of, free_device};
 use super::options::{DataDisk, DiskFormat, Options};
 use crate::DataWanted;
@@ -27,6 +28,7 @@ pub(super) fn data_refusal(options: &Options, wanted: DataWanted) -> Result<(), 
     for &(part, disk, wanted) in disks.iter().filter(|(.., wanted)| wanted.size.0 > 0) {
         has_place(part, disk, wanted)?;
     }
+    directories::have_room(options, wanted)?;
     one_each(options, wanted.guests)?;
     for number in 1..=wanted.guests {
         if let Some(vfio) = &options.network.vfio {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tare_image::{DATA_FILESYSTEM, Disk, IscsiQueue};
 
+use super::directories;
 use super::disks::{self, Store};
 use super::options::{DataDisk, Initiator, San};
 use crate::builder::GuestBuilder;
@@ -67,9 +68,9 @@ pub(super) fn restored(
     let gold = volume::gold(builder, wanted, disk.size)?;
     match (disk.iscsi, &disk.san, &disk.device) {
         (Some(initiator), Some(san), _) => on_san(builder, (san, disk.queue()), &gold, initiator),
-        (Some(_), None, _) => in_file(builder, (part, wanted), Form::Raw, &gold),
+        (Some(_), None, _) => in_file(builder, (part, wanted), (disk, Form::Raw), &gold),
         (None, _, Some(device)) => on_device(builder, part, device, &gold),
-        (None, _, None) => in_file(builder, (part, wanted), disk.format.form(), &gold),
+        (None, _, None) => in_file(builder, (part, wanted), (disk, disk.format.form()), &gold),
     }
 }
 
@@ -85,13 +86,25 @@ pub(super) fn own_device(builder: &GuestBuilder<'_>, part: Part, device: &Path) 
     }
 }
 
+/// A directory of the guest's own for a disk that is a file: in the one that is named for it, or where its layers are.
+pub(super) fn folder(builder: &mut GuestBuilder<'_>, disk: &DataDisk) -> Result<PathBuf> {
+    match &disk.directory {
+        None => builder.aside(GuestBuilder::layers),
+        Some(directory) => builder.directory_in(&directories::named(directory, None)),
+    }
+}
+
 fn in_file(
     builder: &mut GuestBuilder<'_>,
     (part, wanted): (Part, Gold<'_>),
-    form: Form,
+    (disk, form): (&DataDisk, Form),
     gold: &Disk,
 ) -> Result<Restored> {
-    let made = volume::restore(builder, (part, wanted.size), gold, form)?;
+    let folder = folder(builder, disk)?;
+    let mut made = volume::restore(builder, (part, wanted.size), gold, form, &folder)?;
+    if let Some(directory) = &disk.directory {
+        made.what = format!("{} ({})", made.what, for_guest(&directory.to_string_lossy(), &builder.spec.name));
+    }
     Ok(Restored { what: made.what, by: made.by, seconds: made.seconds, ..Restored::new(made.path) })
 }
 

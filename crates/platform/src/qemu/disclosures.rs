@@ -134,8 +134,11 @@ fn data_disk(part: Part, data: &DataDisk) -> String {
         );
         let queue = data.queue_depth.map(|depth| format!(" It has at most {depth} commands under way at one time."));
         let queue = queue.unwrap_or_default();
+        let within =
+            data.directory.as_ref().map(|directory| format!(" Its file is in {} of the host.", directory.display()));
+        let within = within.unwrap_or_default();
         return format!(
-            "The {noun}, with {content} where it brings any, is a unit of an iSCSI target that {by}.{queue} {whose}"
+            "The {noun}, with {content} where it brings any, is a unit of an iSCSI target that {by}.{queue}{within} {whose}"
         );
     }
     let format = data.format.name();
@@ -146,6 +149,8 @@ fn data_disk(part: Part, data: &DataDisk) -> String {
         (None, Some(size)) => format!("a new {format} file of {size}, with {content} where it brings any"),
         (None, None) => format!("a {format} clone of a disk with {content}, where it brings any"),
     };
+    let within = data.directory.as_ref().map(|directory| format!(", in {} of the host", directory.display()));
+    let what = format!("{what}{}", within.unwrap_or_default());
     let at = data.mount(part);
     let at =
         at.map_or("not mounted unless it has data".to_owned(), |at| format!("mounted on {at} as {}", data.filesystem));

@@ -26,6 +26,10 @@ pub(super) struct DataDisk {
     /// Format of such a disk: with data, `raw` is a whole copy (shared blocks where the host's file system can), `qcow2`
     /// a file over the image that all guests begin with.
     pub format: DiskFormat,
+    /// A directory of the host's that such a disk is a file in, also one that the lab's target serves: the mount point of a disk or a
+    /// LUN, say. tare makes a directory of its own in it for each guest, and takes it away again; `{guest}` stands for the guest's
+    /// number. That of the log is on another file system than the data. Left out: `/var/lib/tare`.
+    pub directory: Option<PathBuf>,
     /// A block device of the host's that is passed through. It must not be in use, and one guest has it at a time;
     /// `{guest}` stands for the guest's number in its trial (1, 2, ..), so that several guests have one each. Without data
     /// tare writes nothing to it. With data it is overwritten before each guest, which needs `overwrite`.
@@ -58,6 +62,7 @@ impl Default for DataDisk {
         Self {
             size: None,
             format: DiskFormat::Raw,
+            directory: None,
             device: None,
             iscsi: None,
             san: None,
@@ -164,6 +169,12 @@ pub(super) fn check_apart(data: &DataDisk, log: &DataDisk) -> Result<(), FieldEr
     if let Some(device) = log.device.as_ref().filter(|device| data.device.as_ref() == Some(device)) {
         return refuse("device", format!("the data disk is {} too", device.display()), other);
     }
+    let same = |one: &PathBuf, other: &PathBuf| one.components().eq(other.components());
+    if let (Some(one), Some(two)) = (&data.directory, &log.directory)
+        && same(one, two)
+    {
+        return refuse("directory", format!("the data disk is in {} too", one.display()), other);
+    }
     if log.san.is_some() && log.san == data.san {
         return refuse("san", "the data disk is that unit too".into(), other);
     }
@@ -212,6 +223,10 @@ impl Written<'_> {
         if disk.size.is_some() && disk.device.is_some() {
             return Err(FieldError::new(&[self.option], "it has either a `size` or a `device`")
                 .help("write size = \"1GiB\" for a disk that tare makes"));
+        }
+        if disk.directory.is_some() && (disk.device.is_some() || disk.san.is_some()) {
+            let why = "a `device`, or a unit of a storage server of yours, is no file of this host's";
+            return Err(self.error("directory", why, "leave it out"));
         }
         self.check_iscsi()?;
         self.check_queue()?;
@@ -337,6 +352,11 @@ mod tests {
         assert_eq!(wrong(both(device.clone(), device.clone())), "log-disk.device");
         assert!(check(&both(device.clone(), json!({"device": "/dev/sdc", "overwrite": true}))).is_ok());
         assert!(check(&both(device, json!({"format": "qcow2"}))).is_ok(), "each is what it is");
+        let pool = |name: &str| json!({"directory": name});
+        assert_eq!(wrong(both(pool("/srv/a"), pool("/srv/a/"))), "log-disk.directory");
+        assert!(check(&both(pool("/srv/a"), pool("/srv/b"))).is_ok());
+        let nowhere = json!({"device": "/dev/sdb", "directory": "/srv/a"});
+        assert_eq!(wrong(both(nowhere, json!({}))), "data-disk.directory");
         assert!(check(&json!({"log-disk": {}})).is_ok(), "the data disk is then as without any option");
         assert_eq!(wrong(both(json!({"mount": "/log"}), json!({}))), "log-disk.mount");
         assert_eq!(wrong(both(json!({}), json!({"aio": "native"}))), "log-disk.aio");

@@ -37,11 +37,9 @@ pub(super) fn speaks_iscsi(program: &str, machine: &str) -> Result<(), Refusal> 
     Ok(())
 }
 
-/// Whether QEMU reads and writes files so, where this host's disks of guests are: not every kernel and file system
+/// Whether QEMU reads and writes files so in a directory: not every kernel and file system
 /// lets it, and where asynchronous calls are refused it goes on with threads and only says so.
-pub(super) fn reads_files(options: &Options, cache: Cache, aio: Aio) -> Result<(), Refusal> {
-    let place = tare_lab::disk_path("");
-    let place = place.ancestors().find(|ancestor| ancestor.is_dir()).unwrap_or(Path::new("/"));
+pub(super) fn reads_files(options: &Options, place: &Path, cache: Cache, aio: Aio) -> Result<(), Refusal> {
     reads_files_in(place, (&options.program, options.machine.name()), cache, aio)
 }
 
@@ -58,7 +56,7 @@ fn reads_files_in(place: &Path, (program, machine): (&str, &str), cache: Cache, 
     let path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
     let (direct, aio) = (on(cache == Cache::None), aio.name());
     let node = format!("driver=file,node-name=x,filename={},aio={aio},cache.direct={direct}", path.display());
-    let remedy = "Write another `aio` or `cache` of the disk, or give /var/lib/tare another file system";
+    let remedy = "Write another `aio` or `cache` of the disk, or have it on another file system";
     let said = said_of(program, machine, &[&node, TAKEN], remedy)?;
     let why = said.lines().find(|line| line.contains(FALLS_BACK) || !line.contains(REFUSED));
     let Some(why) = why else { return Ok(()) };

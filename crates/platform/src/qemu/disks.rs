@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use tare_model::Refusal;
 
 use super::command::escaped;
-use super::disk_probe;
 use super::network::on;
 use super::options::{Aio, Cache, DataDisk, DiskFormat, Initiator, Options};
 use super::qmp::DiskMade;
+use super::{directories, disk_probe};
 use crate::machine::target::{self, Unit};
 use crate::machine::volume::Part;
 use crate::numbered::for_number;
@@ -35,6 +35,7 @@ pub(super) fn look(options: &Options) -> Result<(), Refusal> {
     if (base || makes) && find("qemu-img").is_none() {
         return Err(Refusal::new("clones of disks need qemu-img, and it is not here", "apt-get install qemu-utils"));
     }
+    directories::look(options)?;
     for (part, disk) in options.disks() {
         if find("mke2fs").is_none() {
             return Err(Refusal::new("data disks need mke2fs, and it is not here", "apt-get install e2fsprogs"));
@@ -47,21 +48,22 @@ pub(super) fn look(options: &Options) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The block device of the guest with this number.
-pub(super) fn device_of(device: &Path, number: u32) -> PathBuf {
-    PathBuf::from(for_number(&device.to_string_lossy(), number))
+/// The block device, or directory, of the guest with this number.
+pub(super) fn device_of(named: &Path, number: u32) -> PathBuf {
+    PathBuf::from(for_number(&named.to_string_lossy(), number))
 }
 
 /// What is missing in this host's QEMU for the disks. QEMU is run to find out.
 pub(super) fn check(options: &Options) -> Result<(), Refusal> {
     if options.image.base()?.is_some() {
-        disk_probe::reads_files(options, options.disk.cache, options.disk.aio)?;
+        disk_probe::reads_files(options, &directories::usual(), options.disk.cache, options.disk.aio)?;
     }
     for (_, disk) in options.disks() {
         if disk.iscsi.is_some_and(|initiator| initiator == Initiator::Hypervisor || disk.san.is_some()) {
             disk_probe::speaks_iscsi(&options.program, options.machine.name())?;
         }
-        disk_probe::reads_files(options, disk.cache, disk.aio)?;
+        let place = disk.directory.as_deref().map_or_else(directories::usual, |directory| device_of(directory, 1));
+        disk_probe::reads_files(options, &place, disk.cache, disk.aio)?;
     }
     Ok(())
 }

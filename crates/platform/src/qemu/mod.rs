@@ -11,6 +11,7 @@ mod confine;
 mod data;
 mod data_space;
 mod data_store;
+mod directories;
 mod disclosures;
 mod disk_options;
 mod disk_probe;
