@@ -92,6 +92,37 @@ pub(crate) fn mount(link: &Link, which: Which<'_>, at: &str) -> Result<(), Strin
 mod tests {
     use super::*;
 
+    /// In a tree of a test's own, in the place of the kernel's.
+    #[test]
+    fn a_unit_is_found_by_its_target_and_its_number() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |path: &str| place.path().join(path);
+        let disk = |name: &str, session: &str, lun: u32| {
+            let device = at(&format!("devices/host2/{session}/target2:0:0/2:0:0:{lun}"));
+            std::fs::create_dir_all(&device).unwrap();
+            std::fs::create_dir_all(at(&format!("sys/block/{name}"))).unwrap();
+            std::os::unix::fs::symlink(device, at(&format!("sys/block/{name}/device"))).unwrap();
+            std::fs::create_dir_all(at("dev")).unwrap();
+            std::fs::write(at(&format!("dev/{name}")), "").unwrap();
+        };
+        for (session, target) in [("session1", "iqn.x:a"), ("session2", "iqn.x:b")] {
+            let of = at(&format!("sys/class/iscsi_session/{session}"));
+            std::fs::create_dir_all(&of).unwrap();
+            std::fs::write(of.join("targetname"), format!("{target}\n")).unwrap();
+        }
+        let disks = [("sda", "session1", 1), ("sdb", "session1", 2), ("sdc", "session2", 1), ("sdd", "pci", 1)];
+        disks.into_iter().for_each(|(name, session, lun)| disk(name, session, lun));
+        let (_, function) = BY_SESSION.split_once("|| exit 1\nfind_disk()").unwrap();
+        let ours = |text: &str, place: &str| text.replace(place, &at(&place[1..]).display().to_string());
+        let script = format!("find_disk(){}\nfind_disk \"$1\" \"$2\"", ours(&ours(function, "/sys/"), "/dev/"));
+        let found = |lun: &str, target: &str| {
+            let ran = std::process::Command::new("sh").args(["-c", &script, "find", lun, target]).output().unwrap();
+            String::from_utf8_lossy(&ran.stdout).trim().rsplit('/').next().unwrap_or_default().to_owned()
+        };
+        let units = [("1", "iqn.x:a"), ("2", "iqn.x:a"), ("1", "iqn.x:b"), ("2", "iqn.x:b")];
+        assert_eq!(units.map(|(lun, target)| found(lun, target)), ["sda", "sdb", "sdc", ""]);
+    }
+
     #[test]
     fn a_shell_takes_the_scripts() {
         for script in [BY_SERIAL, BY_SESSION] {
