@@ -6,6 +6,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tare_model::environment::{Environment, Section};
 use tare_model::guest::GuestSize;
+use tare_model::layout::Layout;
 use tare_model::load::{LoadModel, Phases};
 use tare_model::merging::HostMemory;
 use tare_model::metric::MetricSpec;
@@ -107,6 +108,7 @@ pub(crate) fn planned(study: Study, mut reported: Vec<ReportedTrial>) -> (Plan, 
         cpus: CpuPlacement { client: Vec::new(), guests: Vec::new(), note: "not stated in the report".to_owned() },
         trials,
         sets: Vec::new(),
+        layout: Layout::default(),
         cost: Cost { measuring, around: Span::ZERO, memory: ByteSize(0), disk: ByteSize(0) },
         differences: vec![
             "Every figure was published by others and read from their tables: tare measured none of them. What the \

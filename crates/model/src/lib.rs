@@ -22,6 +22,7 @@ pub mod guest;
 pub mod histogram;
 pub mod hold;
 pub mod kvm;
+pub mod layout;
 pub mod load;
 pub mod marker;
 pub mod merging;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::layout::Layout;
 use crate::study::Study;
 use crate::units::{ByteSize, Span};
 
@@ -25,6 +26,8 @@ pub struct Plan {
     /// Trials that run together, their arms in turns: those of one block and case, by their index, in order. Every other trial runs by
     /// itself.
     pub sets: Vec<Vec<u32>>,
+    /// What stands beside the guests, and what their data lie on.
+    pub layout: Layout,
     /// What the run will take.
     pub cost: Cost,
     /// What differs on this host from what the study asks, each in a sentence. The report repeats them.

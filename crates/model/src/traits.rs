@@ -2,6 +2,7 @@
 
 use crate::density::TileGuest;
 use crate::guest::GuestSize;
+use crate::layout::Work;
 use crate::units::{ByteSize, Span};
 
 /// A size for asking what does not depend on it.
@@ -42,8 +43,8 @@ pub struct GuestTraits {
     /// What it takes of the host's memory at once when it starts. The scale-up of a density search uses it until it has seen
     /// the first guest.
     pub touches: ByteSize,
-    /// It uses something beside it on the host, such as its database.
-    pub services: bool,
+    /// What serves in it and beside it, and what it is given.
+    pub work: Work,
 }
 
 impl Traits {
@@ -63,6 +64,15 @@ impl Traits {
         }
     }
 
+    /// The same with what serves in each guest and beside it, and what the guest is given.
+    #[must_use]
+    pub fn with(mut self, work: Work) -> Self {
+        for guest in &mut self.guests {
+            guest.work = work.clone();
+        }
+        self
+    }
+
     /// The `index`-th guest of a trial (from 0).
     pub fn guest(&self, index: u32) -> Option<&GuestTraits> {
         self.guests.get((index as usize).checked_rem(self.guests.len())?)
@@ -75,7 +85,7 @@ impl Traits {
 
     /// Whether any guest uses something beside it on the host.
     pub fn services(&self) -> bool {
-        self.guests.iter().any(|guest| guest.services)
+        self.guests.iter().any(|guest| guest.work.has_services_beside())
     }
 
     /// The guests of one tile; empty where guests are alike.
@@ -88,7 +98,7 @@ impl Traits {
 impl GuestTraits {
     /// One of that size, which touches all of its memory.
     pub const fn of(size: GuestSize) -> Self {
-        Self { name: None, size, touches: size.memory, services: false }
+        Self { name: None, size, touches: size.memory, work: Work { services: Vec::new(), data: None } }
     }
 }
 

@@ -4,6 +4,7 @@
 //! it by name. What they share (a guest that is a process with a channel on its standard input and
 //! output, its control group, its link, its teardown) is in `builder`, `guest` and `channel`.
 
+mod attachment;
 mod builder;
 mod bundle;
 mod channel;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tare_lab::{Lab, Ledger};
 use tare_model::ballooning::MachineMemory;
 use tare_model::guest::{CommandDefaults, DataPlace, GuestSpec, ParityRow};
+use tare_model::layout::Attachment;
 use tare_model::{ByteSize, Refusal};
 use tare_wire::{AgentFacts, Link};
 
@@ -156,6 +157,11 @@ pub trait Platform: Send + Sync {
     /// How many guests there are, where they exist already and are not made; `None`: as many as are asked for.
     fn machines(&self) -> Option<u32> {
         None
+    }
+
+    /// How its guests are attached to the network and what their data lie on, as the options say. Pure: it looks at nothing on the host.
+    fn attachment(&self) -> Attachment {
+        Attachment::by("veth pair")
     }
 
     /// Where its guests are reached: asked before a run, for the driver must be there too.

@@ -10,8 +10,10 @@ use serde_json::Value;
 use tare_model::Refusal;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSpec;
+use tare_model::layout::Attachment;
 use tare_wire::launch::{Launch, Namespace, PrivateMount, Shown};
 
+use crate::attachment::in_directory;
 use crate::builder::GuestBuilder;
 use crate::data_directory::DataDirectory;
 use crate::entry::FromOptions;
@@ -110,6 +112,10 @@ impl<S: Starter> Platform for SystemContainers<S> {
         disclosures.extend(S::disclosures());
         disclosures.extend(self.options.data.iter().flat_map(DataDirectory::disclosure));
         disclosures
+    }
+
+    fn attachment(&self) -> Attachment {
+        in_directory(self.options.data.as_ref(), "veth pair", None)
     }
 
     fn data_refusal(&self, wanted: DataWanted) -> Option<Refusal> {

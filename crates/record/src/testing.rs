@@ -12,6 +12,7 @@ use tare_model::deviation::Deviation;
 use tare_model::environment::{Environment, Section};
 use tare_model::guest::{GuestSize, ParityRow};
 use tare_model::histogram::Bin;
+use tare_model::layout::Layout;
 use tare_model::load::{LoadModel, Phases};
 use tare_model::merging::{HostMemory, MergeCounters, SavedFrom};
 use tare_model::metric::{Better, MetricSpec, Unit, common};
@@ -99,6 +100,7 @@ pub fn plan(blocks: u32) -> Plan {
         cpus: CpuPlacement { client: vec![0], guests: vec![0], note: "one CPU for both".to_owned() },
         trials,
         sets: Vec::new(),
+        layout: Layout::default(),
         cost: Cost {
             measuring: Span::from_secs(10),
             around: Span::from_secs(1),

@@ -223,7 +223,8 @@ fn test_beds(out: &mut String, beds: &[TestBed]) {
         out.push_str(&format!("## Test bed{}\n\n", escaped(&of)));
         let list = |out: &mut String, depth: usize, boxed: &Boxed| {
             let lines: Vec<String> = boxed.lines.iter().map(|line| escaped(line)).collect();
-            out.push_str(&format!("{}- **{}**: {}\n", "  ".repeat(depth), escaped(&boxed.title), lines.join("; ")));
+            let about = if lines.is_empty() { String::new() } else { format!(": {}", lines.join("; ")) };
+            out.push_str(&format!("{}- **{}**{about}\n", "  ".repeat(depth), escaped(&boxed.title)));
         };
         if let Some(client) = &bed.client {
             out.push_str(&format!("- {}\n", escaped(&client.title)));
@@ -235,6 +236,7 @@ fn test_beds(out: &mut String, beds: &[TestBed]) {
         if bed.client.is_none() {
             list(out, 1, &bed.link);
         }
+        bed.host.lines.iter().for_each(|line| out.push_str(&format!("  - {}\n", escaped(line))));
         bed.host.guests.iter().for_each(|guest| list(out, 1, guest));
         out.push('\n');
     }

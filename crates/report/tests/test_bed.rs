@@ -2,6 +2,9 @@
 
 use tare_model::findings::Findings;
 use tare_model::guest::GuestSize;
+use tare_model::layout::{
+    ArmLayout, Attachment, CaseLayout, Given, Layout, Service, ServicePlace, StoragePath, Store, Work,
+};
 use tare_model::load::LoadModel;
 use tare_model::study::{CaseLoad, Guests, Neighbours, Study};
 use tare_model::units::{BitRate, ByteSize};
@@ -73,4 +76,55 @@ fn a_client_elsewhere_has_a_machine_of_its_own_and_published_figures_have_no_bed
     assert!(at("Client machine") < at("Network between the machines"), "{bed}");
     assert!(at("Network between the machines") < at("The guests' host"), "{bed}");
     assert_eq!(beds(&fixture::published()), Vec::<String>::new());
+}
+
+/// All guests have a database of their own, and one of two arms has it on another path.
+fn with_paths(services: Vec<Service>) -> Findings {
+    let mut found = findings(|study| study.cases.truncate(1));
+    let path = |device: Option<&str>, store| StoragePath {
+        holds: "data".into(),
+        device: device.map(Into::into),
+        store,
+        always: false,
+    };
+    let directory = path(None, Store::Directory { named: false, in_memory: false });
+    let file = path(Some("virtio-blk disk"), Store::File { format: "raw".into() });
+    let arm = |id: &str, own| {
+        let attachment = Attachment { link: "veth pair".into(), own: vec![own], shared: None };
+        ArmLayout { arm: id.into(), attachment }
+    };
+    let case = found.plan.study.cases[0].id.clone();
+    let arms = ["native", "native-again"].map(|id| arm(id, directory.clone()));
+    found.plan.layout = Layout {
+        cases: vec![CaseLayout { case, guests: vec![Work { services, data: Some(Given::own("a database")) }] }],
+        arms: arms.into_iter().chain([arm("container", file)]).collect(),
+    };
+    found
+}
+
+#[test]
+fn each_arm_has_its_path_and_what_all_guests_have_is_written_once() {
+    let found = with_paths(vec![Service::new("PostgreSQL", ServicePlace::Guest)]);
+    let bed = &beds(&found)[0];
+    for (words, times) in [
+        ("in it: PostgreSQL; data: a database, a copy for each guest", 1),
+        ("data: a directory of the host", 1),
+        ("data: virtio-blk disk \u{2192} raw file of the host", 1),
+        ("link: veth pair", 2),
+    ] {
+        assert_eq!(bed.matches(words).count(), times, "{words}: {bed}");
+    }
+}
+
+#[test]
+fn services_stand_beside_the_guests_or_with_the_driver() {
+    let database = Service { data: Some("databases".into()), ..Service::new("PostgreSQL", ServicePlace::Beside) };
+    let found = with_paths(vec![database, Service::new("backend", ServicePlace::Driver)]);
+    let bed = &beds(&found)[0];
+    let at = |words: &str| bed.find(words).unwrap_or_else(|| panic!("{words}: {bed}"));
+    assert!(at("**backend**: beside the driver") < at("**Network of the lab**"), "{bed}");
+    assert!(at("**container**") < at("**PostgreSQL**: beside each guest"), "{bed}");
+    assert!(bed.contains("data: databases, in a directory of the host"), "{bed}");
+    let html = tare_report::html(&found).unwrap();
+    assert_eq!(html.matches("class=\"box beside\"").count(), 2);
 }

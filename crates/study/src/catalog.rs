@@ -4,6 +4,7 @@ use serde_json::Value;
 use tare_model::Refusal;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
+use tare_model::layout::Attachment;
 use tare_model::load::LoadModel;
 use tare_model::metric::MetricSpec;
 use tare_model::study::Case;
@@ -105,6 +106,12 @@ pub trait Catalog {
 
     /// How many guests a platform with these (checked) options has, where they exist already; `None`: as many as are asked for.
     fn machines(&self, platform: &str, options: &Value) -> Option<u32> {
+        let _ = (platform, options);
+        None
+    }
+
+    /// How guests of a platform with these (checked) options are attached, and what their data lie on; `None` where that is not known.
+    fn attachment(&self, platform: &str, options: &Value) -> Option<Attachment> {
         let _ = (platform, options);
         None
     }

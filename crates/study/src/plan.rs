@@ -7,6 +7,7 @@ mod density;
 mod disk;
 mod hosts;
 mod human;
+mod layout;
 mod order;
 mod place;
 mod sets;
@@ -167,8 +168,9 @@ pub fn plan(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -> Result<Pl
     // Of what is asked, on whatever host.
     let hash = hash(asked, &trials);
     let (trials, sets) = sets::sets(study, trials, host);
+    let layout = layout::layout(study, catalog);
     let (study, cpus, left_out) = (study.clone(), placed.cpus, Vec::new());
-    Ok(Plan { schema: PLAN_SCHEMA, study, hash, cpus, trials, sets, cost, differences, left_out })
+    Ok(Plan { schema: PLAN_SCHEMA, study, hash, cpus, trials, sets, layout, cost, differences, left_out })
 }
 
 /// SHA-256, hexadecimal, of the JSON of schema, study and order with sorted keys and no white space. Secrets and names of

@@ -7,6 +7,7 @@ use tare_model::Refusal;
 use tare_model::drive::{Exchange, Wait};
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
+use tare_model::layout::{Given, Service, ServicePlace, Work};
 use tare_model::load::LoadModel;
 use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::traits::{Footprint, GuestTraits, Renewed, Traits, TurnTraits};
@@ -235,7 +236,10 @@ impl Catalog for Fake {
         let tile: Vec<GuestTraits> =
             if workload == "tile" { members(parameters) } else { Vec::new() }.into_iter().map(member).collect();
         let touches = if parameters["memory"] == "lazy" { LAZY } else { guest.memory };
-        let one = GuestTraits { touches, services: workload == "social", ..GuestTraits::of(guest) };
+        let beside = Service::new("PostgreSQL", ServicePlace::Beside);
+        let services = if workload == "social" { vec![beside] } else { Vec::new() };
+        let data = (workload == "store").then(|| Given::own("a database"));
+        let one = GuestTraits { touches, work: Work { services, data }, ..GuestTraits::of(guest) };
         let turns = |turn, gap, freezes| {
             let (turn, gap) = (Span::from_millis(turn), Span::from_millis(gap));
             TurnTraits { turn, warm_up: Span::ZERO, gap, renewed: None, freezes, commands: None }

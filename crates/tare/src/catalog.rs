@@ -4,6 +4,7 @@ use serde_json::Value;
 use tare_model::Refusal;
 use tare_model::Span;
 use tare_model::field::FieldError;
+use tare_model::layout::Attachment;
 use tare_model::load::LoadModel;
 use tare_model::metric::MetricSpec;
 use tare_model::traits::{Footprint, Traits};
@@ -88,6 +89,11 @@ impl Catalog for Registries {
     fn machines(&self, platform: &str, options: &Value) -> Option<u32> {
         let entry = tare_platform::registry::find(platform)?;
         (entry.make)(options).ok()?.machines()
+    }
+
+    fn attachment(&self, platform: &str, options: &Value) -> Option<Attachment> {
+        let entry = tare_platform::registry::find(platform)?;
+        Some((entry.make)(options).ok()?.attachment())
     }
 
     fn footprint(&self, of: &WorkloadAsked<'_>) -> Footprint {

@@ -242,3 +242,32 @@ fn machines_that_would_be_emulated_are_left_out_unless_they_are_asked_for() {
     let (arms, left_out) = plan(&["--emulated"]);
     assert_eq!(arms, ["native", "container", "open", "asked"], "{left_out}");
 }
+
+#[test]
+fn a_plan_holds_services_and_storage_paths() {
+    let plan = |args: &[&str]| -> serde_json::Value {
+        let output = run(&[&["plan", "--format", "json"], args].concat());
+        assert!(matches!(output.status.code(), Some(0 | 4)), "{}", stderr(&output));
+        serde_json::from_str(&stdout(&output)).unwrap()
+    };
+    let of = |arm: &str, all: &serde_json::Value| {
+        all["layout"]["arms"].as_array().unwrap().iter().find(|own| own["arm"] == arm).unwrap()["own"].clone()
+    };
+    let orders = plan(&["order-entry", "--emulated"]);
+    let works = &orders["layout"]["cases"][0]["guests"][0];
+    assert_eq!((&works["services"][0]["what"], &works["data"]["shared"]), (&"PostgreSQL".into(), &false.into()));
+    assert_eq!(of("native", &orders)[0]["store"]["kind"], "directory");
+    for (arm, store) in [
+        ("qemu-raw", serde_json::json!({"kind": "file", "format": "raw"})),
+        ("qemu-iscsi", serde_json::json!({"kind": "unit", "san": false, "initiator": "hypervisor"})),
+    ] {
+        // They are left out where there is no QEMU or no target.
+        if orders["layout"]["arms"].as_array().unwrap().iter().any(|own| own["arm"] == arm) {
+            assert_eq!(of(arm, &orders)[0]["store"], store, "{arm}");
+        }
+    }
+    let social = plan(&["jvm-consolidation"]);
+    let services = social["layout"]["cases"][0]["guests"][0]["services"].as_array().unwrap();
+    let placed = services.iter().map(|service| service["place"].as_str().unwrap()).collect::<Vec<_>>();
+    assert_eq!(placed, ["guest", "beside", "beside"], "{services:?}");
+}

@@ -17,6 +17,7 @@ mod view;
 use tare_model::Refusal;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
+use tare_model::layout::{Given, Work};
 use tare_model::metric::MetricSpec;
 use tare_model::{ByteSize, Span};
 
@@ -59,6 +60,11 @@ impl Java {
     }
 }
 
+/// The application alone, which offers its load to itself.
+fn work() -> Work {
+    Work::in_guest(&["Java application"], Some(Given::shared("the application's programs")))
+}
+
 impl Workload for Java {
     fn metrics(&self) -> Vec<MetricSpec> {
         figures::specs()
@@ -71,7 +77,7 @@ impl Workload for Java {
             density: true,
             calibrated: self.parameters.cpu_share.is_some(),
             set_up: SET_UP,
-            guests: vec![GuestTraits { touches, ..GuestTraits::of(*guest) }],
+            guests: vec![GuestTraits { touches, work: work(), ..GuestTraits::of(*guest) }],
             ..Traits::of(*guest)
         }
     }

@@ -14,6 +14,7 @@ use std::process::{Command, Stdio};
 
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
+use tare_model::layout::Work;
 use tare_model::metric::MetricSpec;
 use tare_model::traits::TurnTraits;
 use tare_model::{Refusal, Span};
@@ -77,7 +78,14 @@ impl Workload for Kv {
     }
 
     fn traits(&self, guest: &GuestSize, _: u32) -> Traits {
-        Traits { several_guests: true, repeats: true, set_up: SET_UP, turns: Some(self.turns()), ..Traits::of(*guest) }
+        let work = Work::in_guest(&[self.parameters.package()], None);
+        Traits {
+            several_guests: true,
+            repeats: true,
+            set_up: SET_UP,
+            turns: Some(self.turns()),
+            ..Traits::of(*guest).with(work)
+        }
     }
 
     fn fits(&self, guest: &GuestSize, _: u32) -> Result<(), FieldError> {

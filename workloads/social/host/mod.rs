@@ -25,6 +25,7 @@ use std::sync::{Mutex, PoisonError};
 use tare_model::Refusal;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
+use tare_model::layout::{Given, Service, ServicePlace, Work};
 use tare_model::metric::MetricSpec;
 use tare_model::traits::TurnTraits;
 use tare_model::{ByteSize, Span};
@@ -34,9 +35,7 @@ use crate::entry::{Entry, filled, schema};
 use crate::gold::Held;
 use crate::limits::Allowed;
 use crate::postgres::installation::{self, Installation};
-use crate::{
-    Data, Driven, Failure, Footprint, GuestTraits, Prepared, SetupSite, Traits, WorkSite, Workload, WorkloadError,
-};
+use crate::{Data, Driven, Failure, Footprint, Prepared, SetupSite, Traits, WorkSite, Workload, WorkloadError};
 use parameters::{Parameters, checked, users};
 use running::{Running, enough_people};
 
@@ -102,6 +101,18 @@ impl Social {
     }
 }
 
+/// The application in the guest; database and file store beside it.
+fn work() -> Work {
+    let beside =
+        |what: &str, data: &str| Service { data: Some(data.into()), ..Service::new(what, ServicePlace::Beside) };
+    let services = vec![
+        Service::new("Java application", ServicePlace::Guest),
+        beside("PostgreSQL", "a database for each instance"),
+        beside("file store", "what users upload"),
+    ];
+    Work { services, data: Some(Given::shared("the application's programs")) }
+}
+
 impl Workload for Social {
     fn metrics(&self) -> Vec<MetricSpec> {
         figures::specs()
@@ -115,8 +126,7 @@ impl Workload for Social {
             density: true,
             turns: Some(TURNS),
             set_up: prime::set_up(&self.parameters, guest.cpus, instances),
-            guests: vec![GuestTraits { services: true, ..GuestTraits::of(*guest) }],
-            ..Traits::of(*guest)
+            ..Traits::of(*guest).with(work())
         }
     }
 

@@ -21,6 +21,7 @@ use std::sync::{Mutex, PoisonError};
 use tare_model::Refusal;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
+use tare_model::layout::{Given, Work};
 use tare_model::metric::MetricSpec;
 use tare_model::traits::TurnTraits;
 use tare_model::{ByteSize, Span};
@@ -73,6 +74,14 @@ impl Store {
         })
     }
 
+    /// The server in the guest and its database; nothing where the user has a server.
+    fn work(&self) -> Work {
+        if self.parameters.url.is_some() {
+            return Work::default();
+        }
+        Work::in_guest(&["PostgreSQL"], Some(Given::own("the shop's database with its log")))
+    }
+
     /// Which PostgreSQL of this host is started.
     fn postgres(&self) -> &str {
         self.parameters.postgres.as_deref().unwrap_or(installation::EMBEDDED)
@@ -96,7 +105,13 @@ impl Workload for Store {
     fn traits(&self, guest: &GuestSize, _: u32) -> Traits {
         // A server of the user's own is left as it was found, which guests that come and go would not do.
         let repeats = self.parameters.url.is_none();
-        Traits { several_guests: true, repeats, set_up: SET_UP, turns: self.turns(guest), ..Traits::of(*guest) }
+        Traits {
+            several_guests: true,
+            repeats,
+            set_up: SET_UP,
+            turns: self.turns(guest),
+            ..Traits::of(*guest).with(self.work())
+        }
     }
 
     fn fits(&self, guest: &GuestSize, _: u32) -> Result<(), FieldError> {

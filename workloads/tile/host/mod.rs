@@ -95,7 +95,8 @@ impl Workload for Tile {
         let members: Vec<(&Member, GuestSize, Traits)> = members.collect();
         let one = |(member, size, of): &(&Member, GuestSize, Traits)| {
             let name = Some(member.name.clone());
-            GuestTraits { name, size: *size, touches: of.touches(), services: of.services() }
+            let work = of.guest(0).map(|guest| guest.work.clone()).unwrap_or_default();
+            GuestTraits { name, size: *size, touches: of.touches(), work }
         };
         Traits {
             density: true,

@@ -29,6 +29,7 @@ use serde_json::Value;
 use tare_model::Refusal;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
+use tare_model::layout::{Given, Service, ServicePlace, Work};
 use tare_model::load::LoadModel;
 use tare_model::metric::MetricSpec;
 use tare_model::traits::TurnTraits;
@@ -43,7 +44,7 @@ use crate::{Data, Driven, Failure, Footprint, Prepared, SetupSite, Traits, WorkS
 use compile::{compile, file_set};
 use fileset::Planning;
 use gold::Making;
-use parameters::{Parameters, checked, sessions};
+use parameters::{Parameters, Server, checked, sessions};
 use running::Running;
 use start::{Needs, started};
 use tables::{Site, Tables};
@@ -118,6 +119,19 @@ impl Web {
         compile(&self.tables, file_set(&self.tables.files, self.parameters.per_session(), sessions))
     }
 
+    /// The servers in the guest, where they are not the user's, and the backend simulator on the driver's side.
+    fn work(&self) -> Work {
+        let servers: &[&str] = match (&self.parameters.url, self.parameters.server) {
+            (Some(_), _) => &[],
+            (None, Server::Tomcat) => &["Tomcat"],
+            (None, Server::Nginx) => &["nginx", "Tomcat"],
+        };
+        let data = self.parameters.url.is_none().then(|| Given::shared("the site's files"));
+        let mut work = Work::in_guest(servers, data);
+        work.services.push(Service::new("backend simulator", ServicePlace::Driver));
+        work
+    }
+
     /// Where this host has what guests are given: as it was made ready, or, where an equal case did that, by its contents.
     fn here(&self) -> Option<PathBuf> {
         if self.parameters.url.is_some() {
@@ -149,7 +163,7 @@ impl Workload for Web {
         // Nor is it known when that closes connections. Downloads that are read slowly take minutes, and between turns a server sends what buffers hold of them.
         let lasting = self.tables.files.downloads.is_some() && self.parameters.receive_rate.0.is_some();
         let turns = (repeats && !lasting).then_some(TURNS);
-        Traits { several_guests: true, repeats, set_up: SET_UP, turns, ..Traits::of(*guest) }
+        Traits { several_guests: true, repeats, set_up: SET_UP, turns, ..Traits::of(*guest).with(self.work()) }
     }
 
     fn fits(&self, guest: &GuestSize, _: u32) -> Result<(), FieldError> {

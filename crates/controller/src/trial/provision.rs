@@ -128,7 +128,9 @@ impl Trial<'_> {
     fn start_services(&self, index: usize, serial: usize) -> Result<Option<Client>, Stop> {
         let number = u32::try_from(index).unwrap_or(u32::MAX);
         let traits = self.task.workload.traits_in(self.case);
-        if !traits.guest(number).is_some_and(|guest| guest.services) || self.task.platform.reach() != Reach::Lab {
+        if !traits.guest(number).is_some_and(|guest| guest.work.has_services_beside())
+            || self.task.platform.reach() != Reach::Lab
+        {
             return Ok(None);
         }
         let stem = self.stem();

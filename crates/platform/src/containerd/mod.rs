@@ -20,12 +20,14 @@ use serde_json::Value;
 use tare_lab::is_of_run;
 use tare_model::field::FieldError;
 use tare_model::guest::{GuestSpec, Seccomp};
+use tare_model::layout::Attachment;
 use tare_model::{Refusal, Span};
 
 use self::daemon::Daemon;
 use self::held::Held;
 use self::options::{Options, Runtime};
 use self::stage::Stage;
+use crate::attachment::in_directory;
 use crate::builder::{GuestBuilder, Particulars, absolute, plain_launch};
 use crate::bundle::Bundle;
 use crate::data_directory::DataDirectory;
@@ -152,6 +154,14 @@ impl Platform for Containerd {
     fn merging_refusal(&self) -> Option<Refusal> {
         let why = "its guests are started by a daemon, from which they do not inherit that their memory may be merged";
         Some(Refusal::new(why, "leave `merging` out of this arm, or use a platform without a daemon"))
+    }
+
+    fn attachment(&self) -> Attachment {
+        let (link, device) = match self.runtime.is_machine() {
+            true => ("veth pair, and behind it the card that the runtime gives its machine", Some("virtio-fs")),
+            false => ("veth pair", None),
+        };
+        in_directory(self.options.data.as_ref(), link, device)
     }
 
     fn data_refusal(&self, wanted: DataWanted) -> Option<Refusal> {

@@ -20,12 +20,14 @@ use serde_json::Value;
 use tare_lab::{RUN_VARIABLE, is_of_run};
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSpec;
+use tare_model::layout::Attachment;
 use tare_model::{Refusal, Span};
 
 use self::client::Client;
 use self::creation::Creation;
 use self::held::Held;
 use self::image::Image;
+use crate::attachment::in_directory;
 use crate::builder::{GuestBuilder, Particulars, absolute, parent_named, plain_launch};
 use crate::data_directory::DataDirectory;
 use crate::entry::{Entry, FromOptions};
@@ -221,6 +223,10 @@ impl<K: Kind> Platform for Engine<K> {
 
     fn merging_refusal(&self) -> Option<Refusal> {
         self.unmerged()
+    }
+
+    fn attachment(&self) -> Attachment {
+        in_directory(self.settings.data.as_ref(), "veth pair", None)
     }
 
     fn data_refusal(&self, wanted: DataWanted) -> Option<Refusal> {

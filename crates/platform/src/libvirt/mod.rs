@@ -5,6 +5,7 @@
 //! text is read.
 
 mod accel;
+mod attachment;
 mod connection;
 mod data;
 mod emulator;
@@ -26,6 +27,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSpec;
+use tare_model::layout::Attachment;
 use tare_model::{Refusal, Span};
 
 use self::connection::version_text;
@@ -266,6 +268,10 @@ impl Platform for Libvirt {
     fn exclusive(&self) -> Vec<(&'static str, String)> {
         let Options { uri, domain, .. } = &self.options;
         domain.iter().map(|there| ("domain", format!("{} of {uri}", there.existing))).collect()
+    }
+
+    fn attachment(&self) -> Attachment {
+        attachment::attachment(&self.options)
     }
 
     fn reach(&self) -> Reach {

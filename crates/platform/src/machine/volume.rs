@@ -20,6 +20,9 @@ use crate::parity;
 use crate::program::{self, find};
 use crate::restore::{self, Deadline, RestoreError};
 
+/// As what a guest sees a disk with its data.
+pub(crate) const VIRTIO_BLK: &str = "virtio-blk disk";
+
 /// What a disk of a guest's holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {

@@ -8,8 +8,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSpec;
+use tare_model::layout::Attachment;
 use tare_model::{Refusal, Span};
 
+use crate::attachment::in_directory;
 use crate::builder::GuestBuilder;
 use crate::data_directory::DataDirectory;
 use crate::entry::{Entry, FromOptions};
@@ -64,6 +66,10 @@ impl Platform for Native {
         ];
         disclosures.extend(self.options.data.iter().flat_map(DataDirectory::disclosure));
         disclosures
+    }
+
+    fn attachment(&self) -> Attachment {
+        in_directory(self.options.data.as_ref(), "veth pair", None)
     }
 
     fn data_refusal(&self, wanted: DataWanted) -> Option<Refusal> {

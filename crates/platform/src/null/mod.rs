@@ -4,6 +4,7 @@
 //! instrument. Every other platform has at least this.
 
 use tare_model::guest::GuestSpec;
+use tare_model::layout::Attachment;
 use tare_model::{Refusal, Span};
 
 use crate::client::{ClientPlace, client};
@@ -38,6 +39,10 @@ impl Platform for Null {
             "Nothing is isolated or limited and no link is crossed; driver and server share a loopback interface."
                 .into(),
         ]
+    }
+
+    fn attachment(&self) -> Attachment {
+        Attachment::by("loopback of the driver's network namespace")
     }
 
     fn comparable(&self) -> Comparable {

@@ -14,11 +14,13 @@ use std::path::Path;
 use serde_json::Value;
 use tare_model::field::FieldError;
 use tare_model::guest::{GuestSpec, Seccomp};
+use tare_model::layout::Attachment;
 use tare_model::{Refusal, Span};
 use tare_wire::launch::Namespace;
 
 use self::options::Options;
 use self::runtime::{Held, Runtime};
+use crate::attachment::in_directory;
 use crate::builder::{GuestBuilder, Particulars, absolute, plain_launch};
 use crate::bundle::Bundle;
 use crate::data_directory::DataDirectory;
@@ -113,6 +115,10 @@ impl Platform for Oci {
 
     fn merging_refusal(&self) -> Option<Refusal> {
         gvisor::is_gvisor(Path::new(&self.options.runtime)).then(gvisor::merging_refusal)
+    }
+
+    fn attachment(&self) -> Attachment {
+        in_directory(self.options.data.as_ref(), "veth pair", None)
     }
 
     fn data_refusal(&self, wanted: DataWanted) -> Option<Refusal> {

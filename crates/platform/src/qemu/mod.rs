@@ -5,6 +5,7 @@
 //! reads what was made, pins the virtual CPUs, and lets it run.
 
 mod accel;
+mod attachment;
 mod balloon;
 mod command;
 mod confine;
@@ -33,6 +34,7 @@ use serde_json::Value;
 use tare_image::Kernel;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSpec;
+use tare_model::layout::Attachment;
 use tare_model::{Refusal, Span};
 
 use self::accel::Chosen;
@@ -199,6 +201,10 @@ impl Platform for Qemu {
 
     fn data_refusal(&self, wanted: DataWanted) -> Option<Refusal> {
         data_space::data_refusal(&self.options, wanted).err()
+    }
+
+    fn attachment(&self) -> Attachment {
+        attachment::attachment(&self.options)
     }
 
     fn reach(&self) -> Reach {

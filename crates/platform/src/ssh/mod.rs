@@ -22,6 +22,7 @@ use serde_json::Value;
 use tare_lab::Resource;
 use tare_model::Refusal;
 use tare_model::guest::{GuestSpec, ParityRow};
+use tare_model::layout::Attachment;
 use tare_model::units::ByteSize;
 use tare_model::{Span, field::FieldError};
 use tare_wire::AgentFacts;
@@ -145,6 +146,10 @@ impl Platform for Ssh {
 
     fn machines(&self) -> Option<u32> {
         Some(self.options.machines)
+    }
+
+    fn attachment(&self) -> Attachment {
+        Attachment::by("the machine's own network")
     }
 
     fn reach(&self) -> Reach {

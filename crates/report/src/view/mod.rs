@@ -12,6 +12,7 @@ mod exits;
 pub(crate) mod fold;
 pub(crate) mod glance;
 mod hardware;
+mod layout;
 pub(crate) mod limits;
 mod measures;
 mod method;

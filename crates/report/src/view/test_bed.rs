@@ -1,12 +1,14 @@
-//! The test bed as the plan has it: drivers, link and guests, as boxes in the frames of their machines. Cases whose guests stand alike
+//! The test bed as the plan has it: drivers, link, services, guests and what their data lie on, as boxes in the frames of their machines. Cases whose guests stand alike
 //! share one.
 
 use serde::Serialize;
 use tare_model::findings::Findings;
 use tare_model::guest::GuestSize;
+use tare_model::layout::Layout;
 use tare_model::study::{Arm, Case, CaseLoad, CaseSchedule, Study};
 
 use super::case_label;
+use super::layout::Works;
 use crate::format::plural;
 use crate::words;
 
@@ -29,6 +31,8 @@ pub(crate) struct Frame {
     pub(crate) title: String,
     /// Which guests stand in it at one time; empty where none do.
     pub(crate) about: &'static str,
+    /// What holds of the guests of every arm.
+    pub(crate) lines: Vec<String>,
     /// Above the link.
     pub(crate) drivers: Vec<Boxed>,
     /// Below it.
@@ -52,7 +56,7 @@ pub(crate) fn of_run(findings: &Findings) -> Vec<TestBed> {
     }
     let mut alike: Vec<Vec<&Case>> = Vec::new();
     for case in &study.cases {
-        match alike.iter_mut().find(|known| stand_alike(known[0], case)) {
+        match alike.iter_mut().find(|known| stand_alike(known[0], case, &findings.plan.layout)) {
             Some(cases) => cases.push(case),
             None => alike.push(vec![case]),
         }
@@ -66,11 +70,11 @@ pub(crate) fn of_run(findings: &Findings) -> Vec<TestBed> {
 }
 
 /// Whether the guests of two cases stand alike, whatever they do.
-fn stand_alike(one: &Case, other: &Case) -> bool {
+fn stand_alike(one: &Case, other: &Case, layout: &Layout) -> bool {
     let key = |case: &Case| {
         let guests = (case.load.guests(), case.load.most_guests(), case.instances.max(1));
         let schedule = std::mem::discriminant(&case.schedule);
-        (guests, case.guest, case.neighbours, case.busy_target, schedule)
+        (guests, case.guest, case.neighbours, case.busy_target, schedule, layout.works(&case.id))
     };
     key(one) == key(other)
 }
@@ -78,12 +82,15 @@ fn stand_alike(one: &Case, other: &Case) -> bool {
 fn bed(cases: &[&Case], findings: &Findings) -> TestBed {
     let study = &findings.plan.study;
     let (driver, local, case) = (driver(cases, findings), study.roles.drives_locally(), cases[0]);
-    let guests = arms(study).into_iter().map(|arms| guest(cases, &arms, findings)).chain(neighbours(case)).collect();
+    let (plan, works) = (&findings.plan, Works::of(cases, &findings.plan.layout));
+    let arms = arms(study, &plan.layout).into_iter().map(|arms| guest(&arms, &plan.layout, &works));
+    let guests = arms.chain(works.beside(&on(&plan.cpus.client))).chain(neighbours(case)).collect();
+    let drivers: Vec<Boxed> = std::iter::once(driver).chain(works.with_driver()).collect();
     let (drivers, client) = if local {
-        (vec![driver], None)
+        (drivers, None)
     } else {
         let title = "Client machine".to_owned();
-        (Vec::new(), Some(Frame { title, about: "", drivers: vec![driver], guests: Vec::new() }))
+        (Vec::new(), Some(Frame { title, about: "", lines: Vec::new(), drivers, guests: Vec::new() }))
     };
     let title = if local { "One host" } else { "The guests' host" }.to_owned();
     let about = match &case.schedule {
@@ -93,7 +100,12 @@ fn bed(cases: &[&Case], findings: &Findings) -> TestBed {
         }
         CaseSchedule::Trials { .. } => "the guests of one arm stand at a time",
     };
-    TestBed { of: String::new(), client, link: link(study, local), host: Frame { title, about, drivers, guests } }
+    TestBed {
+        of: String::new(),
+        client,
+        link: link(study, local),
+        host: Frame { title, about, lines: each(cases, &works, findings), drivers, guests },
+    }
 }
 
 /// What cases have, each once, in their order.
@@ -142,11 +154,15 @@ fn link(study: &Study, local: bool) -> Boxed {
     Boxed { title: "Network of the lab".to_owned(), lines, beside: false }
 }
 
-/// The arms by their platform, in the order of the study.
-fn arms(study: &Study) -> Vec<Vec<&Arm>> {
+/// The arms by how their guests are attached, or by their platform where that is not known; in the order of the study.
+fn arms<'a>(study: &'a Study, layout: &Layout) -> Vec<Vec<&'a Arm>> {
     let mut groups: Vec<Vec<&Arm>> = Vec::new();
     for arm in &study.arms {
-        match groups.iter_mut().find(|group| group[0].platform == arm.platform) {
+        let alike = |other: &Arm| match layout.attachment(&arm.id) {
+            None => other.platform == arm.platform,
+            own => layout.attachment(&other.id) == own,
+        };
+        match groups.iter_mut().find(|group| alike(group[0])) {
             Some(group) => group.push(arm),
             None => groups.push(vec![arm]),
         }
@@ -154,24 +170,33 @@ fn arms(study: &Study) -> Vec<Vec<&Arm>> {
     groups
 }
 
-fn guest(cases: &[&Case], arms: &[&Arm], findings: &Findings) -> Boxed {
-    let own = arms.iter().filter(|arm| arm.replica_of.is_none());
-    let labels: Vec<&str> = own.map(|arm| arm.label.as_str()).collect();
+/// What holds of the guests of every arm.
+fn each(cases: &[&Case], works: &Works<'_>, findings: &Findings) -> Vec<String> {
     let case = cases[0];
     let many = match &case.load {
         CaseLoad::Density { spec, .. } => format!("1 to {} guests", spec.most_guests()),
         load => plural(u64::from(load.guests().count.max(1)), "guest", "guests"),
     };
-    let mut lines = vec![format!("{many} of {}", size(&case.guest)), on(&findings.plan.cpus.guests)];
+    let guests = format!("each arm: {many} of {}, {}", size(&case.guest), on(&findings.plan.cpus.guests));
     let workloads = each_once(cases, |case| case.workload.clone()).join(", ");
     let work = match case.instances {
-        0 | 1 => format!("workload {workloads}"),
-        n => format!("{n} instances of workload {workloads}"),
+        0 | 1 => format!("each guest: workload {workloads}"),
+        n => format!("each guest: {n} instances of workload {workloads}"),
     };
-    lines.push(if case.busy_target { format!("{work}, and a busy loop on each CPU") } else { work });
-    if arms.iter().any(|arm| arm.replica_of.is_some()) {
-        lines.push("twice, to measure the noise floor".to_owned());
-    }
+    let busy = case.busy_target.then(|| "a busy loop on each CPU".to_owned());
+    let work = std::iter::once(work).chain(works.in_guest()).chain(busy).collect::<Vec<_>>();
+    vec![guests, work.join("; ")]
+}
+
+fn guest(arms: &[&Arm], layout: &Layout, works: &Works<'_>) -> Boxed {
+    let own = arms.iter().filter(|arm| arm.replica_of.is_none());
+    let labels: Vec<&str> = own.map(|arm| arm.label.as_str()).collect();
+    let mut lines = layout.attachment(&arms[0].id).map(|attachment| works.paths(attachment)).unwrap_or_default();
+    let again = arms.iter().filter_map(|arm| arms.iter().find(|own| Some(&own.id) == arm.replica_of.as_ref()));
+    lines.extend(again.map(|arm| match labels.len() {
+        1 => "twice, to measure the noise floor".to_owned(),
+        _ => format!("{} twice, to measure the noise floor", arm.label),
+    }));
     Boxed { title: labels.join(", "), lines, beside: false }
 }
 
