@@ -6,7 +6,7 @@ use tare_model::layout::{
     ArmLayout, Attachment, CaseLayout, Given, Layout, Service, ServicePlace, StoragePath, Store, Work,
 };
 use tare_model::load::LoadModel;
-use tare_model::study::{CaseLoad, Guests, Neighbours, Study};
+use tare_model::study::{CaseLoad, Guests, Neighbours, Study, Wire};
 use tare_model::units::{BitRate, ByteSize};
 
 use super::fixture;
@@ -68,12 +68,15 @@ fn what_differs_has_a_bed_of_its_own_with_its_cases() {
 #[test]
 fn a_client_elsewhere_has_a_machine_of_its_own_and_published_figures_have_no_bed() {
     let elsewhere = findings(|study| {
-        study.roles.drivers = vec!["client-1".into()];
+        study.roles.drivers = vec!["client-1".into(), "client-2".into()];
+        let addresses = "192.0.2.100-192.0.2.150/24".parse().ok();
+        study.lab.wire = Some(Wire { interface: "eth1".into(), addresses, cuts_off_host: false });
         study.cases.truncate(1);
     });
     let bed = &beds(&elsewhere)[0];
     let at = |words: &str| bed.find(words).unwrap_or_else(|| panic!("{words}: {bed}"));
-    assert!(at("Client machine") < at("Network between the machines"), "{bed}");
+    assert!(bed.contains("on the card eth1 of the host"), "{bed}");
+    assert!(at("2 client machines: client-1, client-2") < at("Network between the machines"), "{bed}");
     assert!(at("Network between the machines") < at("The guests' host"), "{bed}");
     assert_eq!(beds(&fixture::published()), Vec::<String>::new());
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use tare_model::findings::Findings;
 use tare_model::guest::GuestSize;
 use tare_model::layout::Layout;
-use tare_model::study::{Arm, Case, CaseLoad, CaseSchedule, Study};
+use tare_model::study::{Arm, Case, CaseLoad, CaseSchedule, LOCAL, Study};
 
 use super::case_label;
 use super::layout::Works;
@@ -89,7 +89,7 @@ fn bed(cases: &[&Case], findings: &Findings) -> TestBed {
     let (drivers, client) = if local {
         (drivers, None)
     } else {
-        let title = "Client machine".to_owned();
+        let title = clients(&study.roles.drivers);
         (Vec::new(), Some(Frame { title, about: "", lines: Vec::new(), drivers, guests: Vec::new() }))
     };
     let title = if local { "One host" } else { "The guests' host" }.to_owned();
@@ -105,6 +105,19 @@ fn bed(cases: &[&Case], findings: &Findings) -> TestBed {
         client,
         link: link(study, local),
         host: Frame { title, about, lines: each(cases, &works, findings), drivers, guests },
+    }
+}
+
+/// Hosts that are named one by one.
+const NAMED: usize = 4;
+
+/// The hosts that offer load.
+fn clients(hosts: &[String]) -> String {
+    let names: Vec<&str> = hosts.iter().map(|host| if host == LOCAL { "the guests' host" } else { host }).collect();
+    match names.as_slice() {
+        [one] => format!("Client machine {one}"),
+        few if few.len() <= NAMED => format!("{} client machines: {}", few.len(), few.join(", ")),
+        many => format!("{} client machines", many.len()),
     }
 }
 
@@ -143,14 +156,17 @@ fn driver(cases: &[&Case], findings: &Findings) -> Boxed {
 }
 
 fn link(study: &Study, local: bool) -> Boxed {
+    let wire =
+        study.lab.wire.as_ref().map(|wire| format!("the lab's bridge is on the card {} of the host", wire.interface));
     if !local {
-        let lines = vec!["as it was before the run".to_owned()];
+        let lines = std::iter::once("as it was before the run".to_owned()).chain(wire).collect();
         return Boxed { title: "Network between the machines".to_owned(), lines, beside: false };
     }
     let lab = &study.lab;
     let rate = lab.link_rate.map_or_else(|| "no bound of its rate".to_owned(), |rate| format!("{rate} each way"));
     let offloads = if lab.offloads { "offloads on" } else { "offloads off" };
-    let lines = vec!["a bridge in a network namespace".to_owned(), format!("MTU {} B, {offloads}, {rate}", lab.mtu)];
+    let lines = ["a bridge in a network namespace".to_owned(), format!("MTU {} B, {offloads}, {rate}", lab.mtu)];
+    let lines = lines.into_iter().chain(wire).collect();
     Boxed { title: "Network of the lab".to_owned(), lines, beside: false }
 }
 
