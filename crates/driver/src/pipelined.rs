@@ -294,7 +294,9 @@ mod tests {
             let _ = stream.shutdown(std::net::Shutdown::Both);
         });
         let response = tally.response.into_histogram();
-        assert_eq!((response.count(), response.operations(), tally.answered), (40, 100, 40));
+        // The end of a connection may overtake its last answers.
+        assert!((1..=40).contains(&tally.answered), "{}", tally.answered);
+        assert_eq!((response.count(), response.operations()), (tally.answered, 100));
         assert_eq!(response.not_completed(), tally.unfinished + response.failed);
         assert_eq!(tally.errors.values().sum::<u64>(), 1, "{:?}", tally.errors);
     }

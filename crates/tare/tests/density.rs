@@ -155,20 +155,23 @@ fn machines_give_memory_back_by_balloons_that_the_policy_sizes() {
 #[test]
 fn the_scale_up_stops_by_itself_before_the_reserve_is_touched() {
     let Some(host) = Host::take() else { return };
-    // Other tests may free memory meanwhile, which is then room: once more in that case.
-    let run = || {
+    // Other tests may free memory meanwhile, which is then room, or take some, and then no guest holds: once more in that case.
+    let run = |_: u32| {
         let folder = tempfile::tempdir().unwrap();
         // Room for two guests and a half.
         let reserve = (available() - 800 * (1 << 20)) >> 20;
         let density = format!("guests = [1, 2, 3, 4, 5, 6], settle = \"1s\", reserve = \"{reserve}MiB\"");
         let (out, output) = ran(folder.path(), &study("", &density, "memory = \"filled-distinct\""));
+        if output.status.code() != Some(0) && stderr(&output).contains("are kept") {
+            return None;
+        }
         expect_code(&output, 0);
         let plain = arm(&findings(&out), "plain").clone();
-        (plain["held"].as_u64().unwrap(), plain, output)
+        let held = plain["held"].as_u64().unwrap();
+        (1..=3).contains(&held).then_some((plain, output))
     };
-    let first = run();
-    let (held, plain, output) = if first.0 > 3 { run() } else { first };
-    assert!((1..=3).contains(&held), "{plain}");
+    let (plain, output) =
+        (0..4).find_map(run).expect("a host whose memory nobody else takes or frees by hundreds of MiB");
     assert_eq!(plain["stopped"][0][2], "memory", "{plain}");
     assert!(stdout(&output).contains("memory"), "{}", stdout(&output));
     host.is_as_found();
