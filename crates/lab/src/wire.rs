@@ -23,6 +23,8 @@ use crate::rootless::is_rootless;
 pub(crate) const WIRE_PORT: &str = "wire0";
 /// The kernel's module of it.
 const MODULE: &str = "macvlan";
+/// The kernel's table of routes, of the namespace that this thread is in.
+const ROUTES: &str = "/proc/thread-self/net/route";
 /// How long the macvlan of a lab that has ended may still be there.
 const GONE_WITHIN: Duration = Duration::from_secs(5);
 /// How often it is looked whether it has gone.
@@ -78,7 +80,8 @@ impl Wire {
 
     /// What of the host's own the card carries.
     async fn carries(&self, links: &Links, card: &Link) -> Result<Option<&'static str>> {
-        if has_default_route(&fs::read_to_string("/proc/thread-self/net/route").unwrap_or_default(), &self.interface) {
+        let routes = fs::read_to_string(ROUTES).map_err(|error| LabError::system(format!("read {ROUTES}"), error))?;
+        if has_default_route(&routes, &self.interface) {
             return Ok(Some("the host's default route"));
         }
         let Some(server) = env::var("SSH_CONNECTION").ok().as_deref().and_then(login_server) else { return Ok(None) };

@@ -41,8 +41,9 @@ pub struct Balloons {
     pub resized: u64,
     /// How often that could not be asked.
     pub refused: u64,
-    /// Memory that machines were promised and do not have, all together, bytes, when last looked.
-    pub taken_bytes: u64,
+    /// Memory that machines were promised and do not have, all together, bytes, when last looked; `None` where one of them did not
+    /// answer then, or nobody has looked yet.
+    pub taken_bytes: Option<u64>,
 }
 
 #[derive(Default)]
@@ -152,10 +153,11 @@ impl Worker {
         let mut state = lock(&self.state);
         let changed = !decided.is_empty() || state.seen != standing;
         state.quiet = if changed { 0 } else { state.quiet + 1 };
+        let taken = looked.iter().map(|(_, seen)| seen.most.saturating_sub(seen.current)).sum();
+        state.done.taken_bytes = (looked.len() == standing.len()).then_some(taken);
         state.seen = standing;
         state.done.resized += decided.len() as u64 - refused;
         state.done.refused += refused;
-        state.done.taken_bytes = looked.iter().map(|(_, seen)| seen.most.saturating_sub(seen.current)).sum();
     }
 }
 
@@ -240,7 +242,7 @@ mod tests {
         assert!((1.0 / 0.9 - 0.02..1.0 / 0.9 + 0.02).contains(&left), "{left}");
         let done = manager.done();
         assert!(done.resized > 20 && done.refused == 0, "{done:?}");
-        assert_eq!(done.taken_bytes, 4 * GIB - machines.look()[0].1.current);
+        assert_eq!(done.taken_bytes, Some(4 * GIB - machines.look()[0].1.current));
         machines.set("b", 3 * GIB);
         assert!(!manager.settled(), "one more is there");
         drop(manager);
@@ -255,6 +257,6 @@ mod tests {
         assert!(manager.settled(), "there is none");
         machines.set("a", 3 * GIB);
         assert!(wait_for(|| manager.settled()));
-        assert_eq!(manager.done(), Balloons::default());
+        assert_eq!(manager.done(), Balloons { resized: 0, refused: 0, taken_bytes: Some(0) });
     }
 }

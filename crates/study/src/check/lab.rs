@@ -34,6 +34,8 @@ pub(super) fn lab(lab: Option<&file::Lab<'_>>) -> LabSpec {
 
 /// Addresses of a lab that are no guest's: those of the driver here, and of programs beside the bridge.
 const NO_GUESTS: u32 = 2;
+/// Most addresses of a lab on a wire: each is asked for by a frame to everybody on that network.
+const MOST_ADDRESSES: u32 = 1024;
 
 fn wire(lab: &file::Lab<'_>) -> Option<Wire> {
     let table = lab.wire.value.as_ref()?;
@@ -44,6 +46,10 @@ fn wire(lab: &file::Lab<'_>) -> Option<Wire> {
             addresses.count()
         );
         table.addresses.wrong(&what, "name a longer range: one more for each guest that stands at a time");
+    }
+    if addresses.count() > MOST_ADDRESSES {
+        let what = format!("has {} addresses, and {MOST_ADDRESSES} are the most that are asked for", addresses.count());
+        table.addresses.wrong(&what, "name a shorter range: two, and one for each guest that stands at a time");
     }
     Some(Wire {
         interface: interface.to_owned(),

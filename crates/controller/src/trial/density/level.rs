@@ -230,7 +230,7 @@ impl Ascending<'_> {
             add(metric::SCANNER_CPU, first.zip(last).map(|(first, last)| (last - first).max(0.0) / window_s));
             add(metric::SCANNER_CPU_S, last.map(|last| (last - self.watch.scanner_cpu_at_start_s()).max(0.0)));
         }
-        add(metric::BALLOONED, self.governed.balloons().map(|done| done.taken_bytes as f64));
+        add(metric::BALLOONED, self.governed.balloons().and_then(|done| done.taken_bytes).map(|bytes| bytes as f64));
         if !seen.costs.is_empty() {
             let mean =
                 |of: fn(&Cost) -> u64| Some(seen.costs.iter().map(of).sum::<u64>() as f64 / seen.costs.len() as f64);
