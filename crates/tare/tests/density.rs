@@ -88,16 +88,23 @@ fn metric(level: &Value, id: &str) -> f64 {
     level["metrics"][id]["value"].as_f64().unwrap_or_else(|| panic!("no {id}: {level}"))
 }
 
+/// Runs a study of two trials to its end: both completed, nothing is left, and the host is as it was.
+#[track_caller]
+fn completed(host: &Host, folder: &Path, text: &str) -> PathBuf {
+    let (out, output) = ran(folder, text);
+    expect_code(&output, 0);
+    host.is_as_found();
+    assert_eq!(left_by_runs_into(&out), Vec::<String>::new());
+    assert_eq!(outcomes(&out), vec!["completed"; 2], "{}", stdout(&output));
+    out
+}
+
 #[test]
 fn guests_are_added_driven_and_merged_and_the_host_is_as_it_was() {
     let Some(host) = Host::take() else { return };
     let folder = tempfile::tempdir().unwrap();
     let text = study(MERGED, "guests = [1, 2, 4], settle = \"60s\"", "memory = \"zeroed\", cpu-share = 0.1");
-    let (out, output) = ran(folder.path(), &text);
-    expect_code(&output, 0);
-    host.is_as_found();
-    assert_eq!(left_by_runs_into(&out), Vec::<String>::new());
-    assert_eq!(outcomes(&out), vec!["completed"; 2], "{}", stdout(&output));
+    let out = completed(&host, folder.path(), &text);
     let findings = findings(&out);
     for id in ["plain", "merged"] {
         let arm = arm(&findings, id);
@@ -138,11 +145,7 @@ fn machines_give_memory_back_by_balloons_that_the_policy_sizes() {
     let folder = tempfile::tempdir().unwrap();
     let text = study(BALLOONED, "guests = [1], settle = \"30s\"", "memory = \"lazy\", cpu-share = 0.05");
     let text = text.replace("memory = \"352MiB\"", "memory = \"768MiB\"");
-    let (out, output) = ran(folder.path(), &text);
-    expect_code(&output, 0);
-    host.is_as_found();
-    assert_eq!(left_by_runs_into(&out), Vec::<String>::new());
-    assert_eq!(outcomes(&out), vec!["completed"; 2], "{}", stdout(&output));
+    let out = completed(&host, folder.path(), &text);
     let findings = findings(&out);
     let level = arm(&findings, "ballooned")["levels"][0].clone();
     assert!(metric(&level, "ballooned_bytes") > f64::from(16 << 20), "{level}");

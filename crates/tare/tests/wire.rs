@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::common::{
-    self, CONTAINER, cache, expect_code, journal, left_by_runs_into, outcomes, postgres, query, run, small_study,
+    self, CONTAINER, expect_code, journal, left_by_runs_into, outcomes, postgres_for_guests, query, run, small_study,
     stderr, stdout, tare, until, write_study,
 };
 use crate::remote::sshd::{PLAIN, Sshd, apart};
@@ -103,18 +103,10 @@ fn on_the_wire(study: &str, ours: &Sshd, hosts: &[&Beside]) -> String {
     format!("{study}\n[lab]\n{wire}\n{tables}{roles}")
 }
 
-fn embedded() -> Option<String> {
-    let fetched = |entry: std::fs::DirEntry| entry.path().join("bin/postgres").exists();
-    if std::fs::read_dir(cache().join("bundle")).into_iter().flatten().flatten().any(fetched) {
-        return Some("embedded".into());
-    }
-    postgres()
-}
-
 #[test]
 fn four_drivers_on_two_hosts_drive_two_databases_on_a_wire() {
     apart(skipped, |ours| {
-        let Some(postgres) = embedded() else { return };
+        let Some(postgres) = postgres_for_guests() else { return };
         switch();
         let hosts = [Beside::new(ours, 1), Beside::new(ours, 2)];
         let case = format!(

@@ -1,18 +1,9 @@
 //! Order entry run for real: a database for every guest, restored, driven, counted and reported.
 
 use crate::common::{
-    self, CONTAINER, cache, expect_code, findings, is_root, left_by_runs_into, number, outcomes, ran, stderr, stdout,
+    self, CONTAINER, expect_code, findings, is_root, left_by_runs_into, number, outcomes, postgres_for_guests, ran, stderr,
+    stdout,
 };
-
-/// Where a PostgreSQL for guests is, as a study names it; tells what is missing.
-fn postgres() -> Option<String> {
-    let cache = cache();
-    let fetched = |entry: std::fs::DirEntry| entry.path().join("bin/postgres").exists();
-    if std::fs::read_dir(cache.join("bundle")).into_iter().flatten().flatten().any(fetched) {
-        return Some("embedded".into());
-    }
-    common::postgres()
-}
 
 /// Two guests, two drivers each, for two seconds; `parameters` come beside the size of the database.
 fn study(postgres: &str, arms: &str, blocks: u32, parameters: &str) -> String {
@@ -31,7 +22,7 @@ parameters = {{ db-size = "10MB", postgres = "{postgres}"{parameters} }}
 
 #[test]
 fn two_guests_with_two_drivers_each_are_restored_driven_counted_and_reported() {
-    let Some(postgres) = is_root().then(postgres).flatten() else { return };
+    let Some(postgres) = is_root().then(postgres_for_guests).flatten() else { return };
     let folder = tempfile::tempdir().unwrap();
     let (out, output) = ran(folder.path(), &study(&postgres, CONTAINER, 2, ""));
     expect_code(&output, 0);
@@ -68,7 +59,7 @@ fn two_guests_with_two_drivers_each_are_restored_driven_counted_and_reported() {
 
 #[test]
 fn statements_functions_and_orders_at_a_rate_are_cases_of_one_study() {
-    let Some(postgres) = is_root().then(postgres).flatten() else { return };
+    let Some(postgres) = is_root().then(postgres_for_guests).flatten() else { return };
     let folder = tempfile::tempdir().unwrap();
     let case = |name: &str, load: &str, parameters: &str| {
         format!(
@@ -107,7 +98,7 @@ fn statements_functions_and_orders_at_a_rate_are_cases_of_one_study() {
 
 #[test]
 fn a_server_that_is_killed_under_load_comes_back_with_every_order_that_was_acknowledged() {
-    let Some(postgres) = is_root().then(postgres).flatten() else { return };
+    let Some(postgres) = is_root().then(postgres_for_guests).flatten() else { return };
     let folder = tempfile::tempdir().unwrap();
     let text = study(&postgres, "", 1, ", kill-after = \"500ms\"").replace("\"2s\"", "\"6s\"");
     let (out, output) = ran(folder.path(), &text);
@@ -119,7 +110,7 @@ fn a_server_that_is_killed_under_load_comes_back_with_every_order_that_was_ackno
 
 #[test]
 fn durability_that_is_switched_off_stands_at_the_top_of_the_report() {
-    let Some(postgres) = is_root().then(postgres).flatten() else { return };
+    let Some(postgres) = is_root().then(postgres_for_guests).flatten() else { return };
     let folder = tempfile::tempdir().unwrap();
     let (out, output) = ran(folder.path(), &study(&postgres, "", 1, ", settings = { fsync = \"off\" }"));
     expect_code(&output, 0);
@@ -131,7 +122,7 @@ fn durability_that_is_switched_off_stands_at_the_top_of_the_report() {
 
 #[test]
 fn what_cannot_work_is_refused_before_the_first_trial_with_the_reason() {
-    let Some(postgres) = is_root().then(postgres).flatten() else { return };
+    let Some(postgres) = is_root().then(postgres_for_guests).flatten() else { return };
     let folder = tempfile::tempdir().unwrap();
     let refused = |text: &str, words: &[&str]| {
         let (out, output) = ran(folder.path(), text);

@@ -109,6 +109,15 @@ pub fn postgres() -> Option<String> {
     found.map(|bin| bin.display().to_string())
 }
 
+/// Where a PostgreSQL for guests is, as a study names it: the one that comes with tare, or an installed one; tells what is missing.
+pub fn postgres_for_guests() -> Option<String> {
+    let fetched = |entry: std::fs::DirEntry| entry.path().join("bin/postgres").exists();
+    if std::fs::read_dir(cache().join("bundle")).into_iter().flatten().flatten().any(fetched) {
+        return Some("embedded".into());
+    }
+    postgres()
+}
+
 /// Whether the slow variants of what other tests cover are wanted, too: `make test-all`.
 pub fn all_variants() -> bool {
     std::env::var_os("TARE_TEST_ALL").is_some()
