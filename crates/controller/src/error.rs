@@ -112,6 +112,12 @@ pub enum ControllerError {
         /// Its controller's process.
         pid: String,
     },
+    /// A run to be forgotten that is not there, or whose controller lives.
+    #[error("there is no dead run {run} on this host: `tare reap` lists those that left something")]
+    NoDeadRun {
+        /// As it was named.
+        run: String,
+    },
     /// Somebody else has changed settings of the host that this study changes.
     #[error(
         "{run} (process {pid}) has changed settings of this host's memory that this study changes, too: each would put back what the other had set. Wait for it, or stop it; --alongside does not help"

@@ -54,7 +54,7 @@ pub use error::ControllerError;
 pub use host::{HostAccess, ThisHost};
 pub use host_memory::cannot_merge;
 pub use observer::{CpuSearchNow, Observer, Quiet, ScaleUpNow, TryNow};
-pub use reap::{ReapedRun, reap_dead, reap_run};
+pub use reap::{ReapedRun, forget_run, reap_dead, reap_run};
 pub use reaper::attend;
 pub use redaction::redactor;
 pub use registry::{Registry, Shipped};

@@ -17,6 +17,8 @@ pub struct ReapedRun {
     pub folder: Option<PathBuf>,
     /// What was found and taken away, and what could not be.
     pub report: ReapReport,
+    /// What was struck from its list, and why it could not be taken away.
+    pub forgotten: Vec<(Resource, String)>,
 }
 
 /// What could not be taken away, and why.
@@ -58,11 +60,42 @@ pub fn reap_own(run_id: &str, mut held: Vec<Resource>, agent: &Path) -> ReapRepo
 /// Reaps one run, by its ledger and its id alone: nothing in its run folder is looked at. A ledger that is refused is no reason
 /// to leave behind what is found by the run's id; the report says why, and the ledger stays.
 pub fn reap_run(found: &FoundRun, agent: &Path) -> ReapedRun {
+    reap_one(found, agent, false)
+}
+
+/// Reaps one run for the last time: what it left on other machines that do not answer is struck from its list, since nobody else will ever
+/// take it away.
+///
+/// # Errors
+/// When there is no such run, or it is alive.
+pub fn forget_run(run_id: &str, agent: &Path) -> Result<ReapedRun, ControllerError> {
+    let no_such_run = || ControllerError::NoDeadRun { run: run_id.to_owned() };
+    let found = StateDir::list()?.into_iter().find(|found| found.run_id == run_id && !found.live);
+    Ok(reap_one(&found.ok_or_else(no_such_run)?, agent, true))
+}
+
+fn reap_one(found: &FoundRun, agent: &Path, forgets: bool) -> ReapedRun {
     let folder = found.info.as_ref().map(|info| info.run_folder.clone());
     let resources = tare_lab::still_planned(&found.path).unwrap_or_default();
     let site = ReapSite { run_id: &found.run_id, state: &found.path, agent };
-    let report = tare_lab::reap(&found.run_id, &resources, &mut |platform, token| reap_held(&site, platform, token));
-    ReapedRun { run_id: found.run_id.clone(), folder, report }
+    let mut forgotten = Vec::new();
+    let mut report = tare_lab::reap(&found.run_id, &resources, &mut |platform, token| {
+        reap_held(&site, platform, token).or_else(|why| {
+            let resource = Resource::Held { platform: platform.to_owned(), token: token.clone() };
+            if !forgets || !is_elsewhere(&resource) {
+                return Err(why);
+            }
+            forgotten.push((resource, why));
+            Ok(())
+        })
+    });
+    report.removed.retain(|resource| forgotten.iter().all(|(other, _)| other != resource));
+    ReapedRun { run_id: found.run_id.clone(), folder, report, forgotten }
+}
+
+/// Whether something is on another machine, and no part of this host.
+pub fn is_elsewhere(resource: &Resource) -> bool {
+    matches!(resource, Resource::Held { platform, .. } if tare_platform::registry::is_outside(platform))
 }
 
 /// Has a platform take away what it holds.

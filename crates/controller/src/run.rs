@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, OnceLock};
 
-use tare_lab::{Lab, LabConfig, Ledger, Resource, StateDir};
+use tare_lab::{Lab, LabConfig, Ledger, StateDir};
 use tare_model::environment::Section;
 use tare_model::field::FieldError;
 use tare_model::plan::{Plan, PlannedTrial};
@@ -27,7 +27,7 @@ use crate::made::Made;
 use crate::observer::Observer;
 use crate::offered_load;
 use crate::other_runs::{others, pid_of};
-use crate::reap::{left_in_words, reap_dead, reap_own};
+use crate::reap::{is_elsewhere, left_in_words, reap_dead, reap_own};
 use crate::reaper::Reaper;
 use crate::redaction::redactor;
 use crate::registry::Registry;
@@ -123,11 +123,6 @@ pub fn run(options: &RunOptions<'_>) -> Result<RunEnd, ControllerError> {
         book.write(&last)?;
     }
     Ok(end)
-}
-
-/// Whether something is on another machine, and no part of this host.
-fn is_elsewhere(resource: &Resource) -> bool {
-    matches!(resource, Resource::Held { platform, .. } if tare_platform::registry::is_outside(platform))
 }
 
 /// Reaps dead runs, and says so. What cannot be reaped, or is alive, would be in the way of what is measured.

@@ -106,7 +106,13 @@ pub enum Command {
     /// what outlives both, such as after both were killed. It goes by the ledger that the run kept in its state directory
     /// (/run/tare/RUN; without root XDG_RUNTIME_DIR/tare/RUN or /tmp/tare-UID/RUN), and finds processes, control groups and
     /// directories by run id. No file of a run folder is read. Runs that are alive are left alone. Running it again finds nothing.
-    Reap,
+    Reap {
+        /// Reap this run for the last time: strike from its list what it left on other machines that do not answer.
+        ///
+        /// For a machine that is gone for good. Every other `tare reap` and every run tries it again, and fails or says so.
+        #[arg(long, value_name = "RUN")]
+        forget: Option<String>,
+    },
     /// Waits for the end of a run's controller and takes down what it leaves; `tare run` starts it.
     #[command(hide = true)]
     Reaper {

@@ -5,8 +5,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::common::{
-    self, CONTAINER, expect_code, journal, left_by_runs_into, outcomes, postgres_for_guests, query, run, small_study,
-    stderr, stdout, tare, until, write_study,
+    self, CONTAINER, expect_code, journal, left_by_runs_into, outcomes, postgres_for_guests, query, run, run_ids,
+    small_study, stderr, stdout, tare, until, write_study,
 };
 use crate::remote::sshd::{PLAIN, Sshd, apart};
 use serde_json::json;
@@ -42,7 +42,11 @@ impl Beside {
     fn new(ours: &Sshd, number: u8) -> Self {
         let folder = ours.folder().display().to_string();
         let go = ours.folder().join(format!("go-{number}"));
-        let _ = std::fs::remove_file(&go);
+        let log = ours.folder().join(format!("beside-{number}.log"));
+        // A host that was there before under this number left both.
+        for old in [&go, &log] {
+            let _ = std::fs::remove_file(old);
+        }
         let config = std::fs::read_to_string(ours.folder().join(format!("{PLAIN}.conf"))).unwrap();
         let config = config.replace("127.0.0.1", &format!("10.99.{number}.2"));
         std::fs::write(ours.folder().join(format!("beside-{number}")), config).unwrap();
@@ -68,7 +72,6 @@ impl Beside {
             inside(&format!("link set {link} up"));
         }
         std::fs::write(go, "").unwrap();
-        let log = ours.folder().join(format!("beside-{number}.log"));
         until("its sshd", || std::fs::read_to_string(&log).unwrap_or_default().contains("listening"));
         Self { number, sshd }
     }
@@ -90,6 +93,17 @@ impl Drop for Beside {
         let _ = self.sshd.wait();
         for link in ["m", "w"] {
             let _ = Command::new("ip").args(["link", "del", &format!("{link}{}", self.number)]).output();
+        }
+    }
+}
+
+/// Forgets what runs left on hosts of this test alone, however it ends: no later run could ever take it away.
+struct Forgets<'a>(&'a Path);
+
+impl Drop for Forgets<'_> {
+    fn drop(&mut self) {
+        for id in run_ids(self.0) {
+            let _ = tare().args(["reap", "--forget", &id]).output();
         }
     }
 }
@@ -152,6 +166,7 @@ fn a_host_that_is_lost_fails_its_trial_with_its_name_and_leaves_nothing() {
         let lost = Beside::new(ours, 1);
         let study = small_study(1, CONTAINER).replace("steady-state = \"200ms\"", "steady-state = \"30s\"");
         let folder = tempfile::tempdir().unwrap();
+        let _forgets = Forgets(folder.path());
         let study = write_study(folder.path(), &on_the_wire(&study, ours, &[&lost]));
         let out = folder.path().join("run");
         let mut command = tare();
@@ -188,8 +203,25 @@ fn a_host_that_is_lost_fails_its_trial_with_its_name_and_leaves_nothing() {
         let next = run(&["run", plain.to_str().unwrap(), "--out", folder.path().join("next").to_str().unwrap()]);
         expect_code(&next, 0);
         assert!(stderr(&next).contains("on another machine"), "{}", stderr(&next));
+        // A host that is gone for good is struck from the list, of that run alone.
+        let id = run_ids(&out).pop().unwrap();
+        let [state, aside] = [format!("/run/tare/{id}"), folder.path().join("aside").display().to_string()];
+        let copy =
+            |from: &str, to: &str| assert!(Command::new("cp").args(["-a", from, to]).status().unwrap().success());
+        copy(&state, &aside);
+        let reaped = run(&["reap"]);
+        assert!(stdout(&reaped).contains("still there: the agent on 10.99.1.2"), "{reaped:?}");
+        assert_eq!(reaped.status.code(), Some(1), "{reaped:?}");
+        let forgotten = run(&["reap", "--forget", &id]);
+        expect_code(&forgotten, 0);
+        assert!(stdout(&forgotten).contains("perhaps still there: the agent on 10.99.1.2"), "{forgotten:?}");
+        let unknown = run(&["reap", "--forget", &id]);
+        assert!(stderr(&unknown).contains("no dead run") && !unknown.status.success(), "{unknown:?}");
+        // Had it not been forgotten, it would be taken away once the host is back.
+        let _ = Command::new("install").args(["-d", "-m", "700", "/run/tare"]).status();
+        copy(&aside, &state);
         let _back = Beside::new(ours, 1);
-        expect_code(&run(&["reap"]), 0);
+        run(&["reap"]);
         assert_eq!(left_by_runs_into(folder.path()), Vec::<String>::new());
     });
 }

@@ -45,24 +45,25 @@ fn what_is_done_in_turns_is_done_at_the_speed_of_all_the_time() {
         let done = in_turns.turns.clone().unwrap();
         assert!(alone.turns.is_none() && done.counts.len() == 7, "{name}: {done:?}");
         assert_eq!((done.counts[0].operations, done.counts[0].bytes), (0, 0), "{name}: the first is of the warm-up");
-        let work: u64 = done.counts.iter().map(|count| count.operations + count.bytes).sum();
-        // Of computing, what came before the first whole chunk of a turn is work as well, at the rate of the turn. That chunk begins in the
-        // turn's measured part.
-        let before = done.counts.iter().filter(|count| name == "cpu" && count.measured_ns > 0);
-        let before: f64 = before.map(|count| count.operations as f64 * part_ns as f64 / count.measured_ns as f64).sum();
-        assert!(
-            (work as f64..=work as f64 + before).contains(&in_turns.work),
-            "{name}: {work} to {before} more, {in_turns:?}"
-        );
         let window_s = (in_turns.window_ns.1 - in_turns.window_ns.0) as f64 / 1e9;
         assert!(in_turns.measured_s() < 0.8 * window_s, "{name}: others have as many turns");
         // Others may use the host while one of the two is driven, for less than a second: it is looked at again then.
         let ratio =
             |[alone, in_turns]: &[Driven; 2]| in_turns.measurement.metrics[metric] / alone.measurement.metrics[metric];
-        let mut seen = vec![ratio(&[alone, in_turns])];
+        let mut seen = vec![ratio(&[alone, in_turns.clone()])];
         while seen.len() < 5 && !(0.2..5.0).contains(&seen[seen.len() - 1]) {
             seen.push(ratio(&both(name, &parameters).unwrap().0));
         }
         assert!((0.2..5.0).contains(&seen[seen.len() - 1]), "{name}: {seen:?}");
+        // Of computing, what came before the first whole chunk of a turn is work as well, at the rate of the turn. On a busy host a chunk
+        // outlasts the turn that it began in, and may be of any length.
+        if name == "cpu" && done.overran > 0 {
+            continue;
+        }
+        let work: u64 = done.counts.iter().map(|count| count.operations + count.bytes).sum();
+        let before = done.counts.iter().filter(|count| name == "cpu" && count.measured_ns > 0);
+        let before: f64 = before.map(|count| count.operations as f64 * part_ns as f64 / count.measured_ns as f64).sum();
+        let possible = work as f64..=work as f64 + before;
+        assert!(possible.contains(&in_turns.work), "{name}: {work} to {before} more, {in_turns:?}");
     }
 }

@@ -115,7 +115,7 @@ impl Held {
 
 impl crate::held::Held for Held {
     const WHAT: &'static str = "the agent from another machine, and stop that";
-    const REMEDY: &'static str = "Make the machine answer again and run `tare reap`, or look there by hand";
+    const REMEDY: &'static str = "Make the machine answer again and run `tare reap`; if it is gone for good, `tare reap --forget RUN` strikes it from the list";
 
     fn check(&self, site: &ReapSite<'_>) -> Result<(), String> {
         if self.run != site.run_id || !self.place.is_of(site.run_id) {

@@ -40,7 +40,7 @@ pub fn run(command: Command, confined: Option<String>) -> Result<Exit, Failure> 
         Command::Audit(arguments) => audit::command(&arguments),
         Command::Size(arguments) => size::command(&arguments),
         Command::Calibrate(arguments) => calibrate::command(&arguments),
-        Command::Reap => reap::command(),
+        Command::Reap { forget } => reap::command(forget.as_deref()),
         Command::Reaper { run } => reap::attend(&run),
         Command::Image(arguments) => image::command(&arguments),
         Command::Ksm(arguments) => ksm::command(&arguments),

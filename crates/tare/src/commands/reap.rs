@@ -7,9 +7,14 @@ use tare_controller::ReapedRun;
 use crate::exit::{Exit, Failure};
 use crate::{output, place};
 
-/// Takes away what dead runs left.
-pub fn command() -> Result<Exit, Failure> {
-    let reaped = tare_controller::reap_dead(&place::agent()).map_err(|error| Failure::new(error, Exit::Failure))?;
+/// Takes away what dead runs left; of the one that is to be forgotten, also from its list what is on machines that do not answer.
+pub fn command(forget: Option<&str>) -> Result<Exit, Failure> {
+    let agent = place::agent();
+    let reaped = match forget {
+        Some(run_id) => tare_controller::forget_run(run_id, &agent).map(|run| vec![run]),
+        None => tare_controller::reap_dead(&agent),
+    };
+    let reaped = reaped.map_err(|error| Failure::new(error, Exit::Failure))?;
     if reaped.is_empty() {
         output::print("nothing to reap: no dead run left anything on this host")?;
         return Ok(Exit::Success);
@@ -37,6 +42,9 @@ pub fn summary(run: &ReapedRun) -> String {
     }
     let report = &run.report;
     let _ = write!(text, ": {} processes killed, {} things removed", report.killed.len(), report.removed.len());
+    for (resource, why) in &run.forgotten {
+        let _ = write!(text, "\n  forgotten, and perhaps still there: {resource}: {why}");
+    }
     for (resource, why) in &report.left {
         let _ = write!(text, "\n  still there: {resource}: {why}");
     }
