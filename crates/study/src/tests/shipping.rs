@@ -95,7 +95,7 @@ fn published_studies_have_the_published_figures() {
     for (name, published) in [("response-time", false), ("response-time-as-published", true)] {
         let study = shipped(name);
         let full = |case: &Case| {
-            case.phases.steady_state == Span::from_secs(120) && case.guest.memory == ByteSize(1_000_000_000)
+            case.phases.steady_state == Span::from_secs(120) && case.guest.memory == ByteSize(1 << 30)
         };
         assert!(study.cases.iter().all(|case| case.guest.cpus == 1 && full(case) == published));
         let neighbours: Vec<_> =
