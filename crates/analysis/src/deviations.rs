@@ -1,26 +1,41 @@
 //! What a run has otherwise than the published study that it repeats.
 
 use tare_model::deviation::Deviation;
+use tare_model::flag;
 use tare_model::plan::Plan;
 use tare_model::trial::TrialRecord;
 
-/// The study's own deviations, then those of the workloads by the trials, each once with the cases and arms that have it.
+/// The study's own deviations, then those of workloads and platforms by the trials, each once with the cases and arms that have it.
 pub(crate) fn of_run(plan: &Plan, trials: &[&TrialRecord]) -> Vec<Deviation> {
     let study = plan.study.original.iter().flat_map(|original| original.deviations.iter().cloned());
-    let mut of_workloads: Vec<Deviation> = Vec::new();
-    for (record, own) in trials.iter().flat_map(|record| record.deviations.iter().map(move |own| (record, own))) {
-        let at = of_workloads.iter().position(|known| known.says_the_same(own)).unwrap_or_else(|| {
-            of_workloads.push(Deviation { cases: Vec::new(), arms: Vec::new(), ..own.clone() });
-            of_workloads.len() - 1
-        });
-        add(&mut of_workloads[at].cases, &record.planned.case);
-        add(&mut of_workloads[at].arms, &record.planned.arm);
+    let mut of_trials: Vec<Deviation> = Vec::new();
+    for record in trials {
+        let platform = platform(record).filter(|_| plan.study.original.is_some());
+        for own in record.deviations.iter().cloned().chain(platform) {
+            let at = of_trials.iter().position(|known| known.says_the_same(&own)).unwrap_or_else(|| {
+                of_trials.push(Deviation { cases: Vec::new(), arms: Vec::new(), ..own });
+                of_trials.len() - 1
+            });
+            add(&mut of_trials[at].cases, &record.planned.case);
+            add(&mut of_trials[at].arms, &record.planned.arm);
+        }
     }
-    for own in &mut of_workloads {
+    for own in &mut of_trials {
         all_or_some(&mut own.cases, plan.study.cases.len());
         all_or_some(&mut own.arms, plan.study.arms.len());
     }
-    study.chain(of_workloads).collect()
+    study.chain(of_trials).collect()
+}
+
+/// What a trial's platform has otherwise than any that is published: its figures may not be compared.
+fn platform(record: &TrialRecord) -> Option<Deviation> {
+    let marked = record.flags.iter().find(|flag| flag.kind == flag::NOT_COMPARABLE)?;
+    Some(Deviation::new(
+        "how guests are run",
+        ("by a platform whose speed may be compared", marked.detail.as_str()),
+        "this host, or the options of the arm, allow nothing else",
+        "these arms are slower by far than the published ones, or have no cost at all: they are compared with nothing",
+    ))
 }
 
 fn add(ids: &mut Vec<String>, id: &str) {
@@ -62,6 +77,7 @@ pub(crate) fn warning(plan: &Plan) -> Option<String> {
 mod tests {
     use tare_model::deviation::Original;
     use tare_model::plan::LeftOut;
+    use tare_model::trial::Flag;
     use tare_record::testing;
 
     use super::*;
@@ -89,13 +105,23 @@ mod tests {
                 record.deviations.push(deviation("one arm"));
             }
         }
-        let found = of_run(&plan, &records.iter().collect::<Vec<_>>());
-        let of = |own: &Deviation| (own.what.clone(), own.cases.len(), own.arms.clone());
-        let expected = [("study", vec![]), ("all", vec![]), ("one arm", vec![native])];
-        assert_eq!(
-            found.iter().map(of).collect::<Vec<_>>(),
-            expected.map(|(what, arms)| (what.to_owned(), 0, arms)).to_vec()
-        );
+        let found = |plan: &Plan, records: &[TrialRecord]| {
+            let found = of_run(plan, &records.iter().collect::<Vec<_>>());
+            assert!(found.iter().all(|own| own.cases.is_empty()), "all cases have it: {found:?}");
+            found.into_iter().map(|own| (own.what, own.arms)).collect::<Vec<_>>()
+        };
+        let row = |what: &str, arms: &[&String]| (what.to_owned(), arms.iter().map(|arm| (*arm).clone()).collect());
+        let mut expected = vec![row("study", &[]), row("all", &[]), row("one arm", &[&native])];
+        assert_eq!(found(&plan, &records), expected);
+        // What cannot be compared is a deviation from what was published, and of a study of one's own none.
+        for record in records.iter_mut().filter(|record| record.planned.arm == native) {
+            record.flags = vec![Flag { kind: flag::NOT_COMPARABLE.into(), detail: "emulated: no KVM".into() }];
+        }
+        expected.push(row("how guests are run", &[&native]));
+        assert_eq!(found(&plan, &records), expected);
+        let mut own = plan.clone();
+        own.study.original = None;
+        assert_eq!(found(&own, &records), expected[1..3]);
     }
 
     #[test]

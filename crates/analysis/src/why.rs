@@ -1,6 +1,6 @@
 //! Where nothing could be said: the cause that the trials show, and how many blocks would be enough.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tare_model::findings::{Comparison, PrecisionLimits, Verdict};
 use tare_model::flag;
@@ -112,8 +112,10 @@ impl<'a> Ground<'a> {
     fn flagged(&self, own: &[&TrialRecord]) -> Option<(String, usize)> {
         let mut counted: BTreeMap<String, usize> = BTreeMap::new();
         for record in own {
-            for flag in flags::of_trial(record, self.plan.study.lab.sample_interval) {
-                *counted.entry(flag.kind).or_default() += 1;
+            // A trial may bear a flag more than once, as a search does by its tries.
+            let kinds = flags::of_trial(record, self.plan.study.lab.sample_interval).into_iter().map(|flag| flag.kind);
+            for kind in kinds.collect::<BTreeSet<String>>() {
+                *counted.entry(kind).or_default() += 1;
             }
         }
         let quiet = ["parity", flag::NOT_COMPARABLE, flag::UNSAFE];
@@ -159,6 +161,8 @@ fn named(kind: &str) -> String {
         flag::BUSY_WHILE_WAITING => "waiting guests used CPU",
         flag::TURN_OVERRUN => "operations reached into the turns of other arms",
         "not-steady" => "the load was not steady",
+        "acceptance" => "what users did missed a requirement of the workload",
+        "few-operations" => "some operations were too few for a percentile",
         "throttled" => "the guest used up its CPU quota",
         "alongside" => "another run of tare used this host",
         "lost-samples" => "the host was too busy to be watched",
@@ -176,5 +180,26 @@ fn minutes(seconds: f64) -> String {
         s if s < 90.0 => format!("{s:.0} s"),
         s if s < 7200.0 => format!("{:.0} min", s / 60.0),
         s => format!("{:.1} h", s / 3600.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tare_model::trial::Flag;
+    use tare_record::testing;
+
+    use super::*;
+
+    #[test]
+    fn a_trial_that_bears_a_flag_twice_counts_once() {
+        let plan = testing::plan(2);
+        let mut trials: Vec<TrialRecord> = (0..4).map(|index| testing::trial(&plan, index)).collect();
+        let flag = || Flag { kind: "throttled".to_owned(), detail: "the guest used up its CPU quota".to_owned() };
+        trials[0].flags = vec![flag(), flag()];
+        trials[1].flags = vec![flag()];
+        let ground = Ground::of(&plan, &trials);
+        let own: Vec<&TrialRecord> = trials.iter().collect();
+        assert_eq!(ground.flagged(&own), Some(("throttled".to_owned(), 2)));
+        assert_eq!(ground.flagged(&own[1..]), None, "one of three is no cause");
     }
 }

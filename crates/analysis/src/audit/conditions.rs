@@ -266,12 +266,15 @@ fn repeated(run: &Run<'_>) -> Vec<AuditEntry> {
         "Iterations of one search or scale-up are not independent: there is no interval, and no verdict on the \
          difference."
     } else {
-        "One trial cannot separate chance from the effect of the arm: there is no interval, and no verdict on the \
-         difference."
+        "One figure, of one trial or the median of several, cannot separate chance from the effect of the arm: there is no \
+         interval, and no verdict on the difference."
     };
     if once.len() == pairs().count() {
-        let what =
-            if run.published().is_some() { "the report has one trial" } else { "there is at most one completed trial" };
+        let what = if run.published().is_some() {
+            "the report prints one figure"
+        } else {
+            "there is at most one completed trial"
+        };
         let detail = format!("{what} of every arm in every case, which is no sample of instances");
         return vec![with(of(AuditOutcome::Reservation, "", &[], detail), consequence)];
     }
