@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tare_model::findings::ArmAccount;
-use tare_model::study::{Case, Guests};
+use tare_model::study::Case;
 use tare_model::trial::{Measurement, TrialRecord};
 use tare_model::{Histogram, count, histogram};
 
@@ -15,7 +15,7 @@ const NAMES_A_MACHINE: &str = "host name";
 
 /// The account of an arm's completed trials; `None` when there is none. `redacted`: without names of machines (a native
 /// guest has the host's own).
-/// `fixed`: the load of each driver, where all trials of the case have the same.
+/// `fixed`: the load of a guest, where all trials of the case have the same.
 pub(crate) fn of_arm(
     arm: &str,
     trials: &[&TrialRecord],
@@ -59,9 +59,8 @@ fn offered<'a>(case: &Case, fixed: Option<f64>, measurements: impl Iterator<Item
     if case.load.kind().is_closed() {
         return None;
     }
-    let Guests { count, drivers } = case.load.guests();
     let found: Vec<f64> = measurements.filter_map(|m| offered::of_trial(m, fixed)).collect();
-    Some(student::mean(&found)? * f64::from(count.max(1)) * f64::from(drivers.max(1)))
+    Some(student::mean(&found)? * f64::from(case.load.guests().count.max(1)))
 }
 
 /// Operations a second of the measured time; `None` where no operations are counted. In an open loop whose arrivals are sessions
@@ -90,7 +89,7 @@ fn counts<'a>(measurements: impl Iterator<Item = &'a Measurement>) -> BTreeMap<S
 mod tests {
     use super::*;
     use tare_model::load::{Arrivals, LoadModel};
-    use tare_model::study::CaseLoad;
+    use tare_model::study::{CaseLoad, Guests};
     use tare_model::trial::Outcome;
     use tare_model::{Rate, Span};
     use tare_record::testing;
@@ -143,7 +142,7 @@ mod tests {
         assert!(account.lateness.iter().any(|(q, _)| *q == 0.5));
         assert_eq!(of_arm("native", &trials[2..], &case, None, false), None);
         case.load = CaseLoad::Fixed { load, guests: Guests { count: 3, drivers: 2 } };
-        let several = of_arm("native", &trials, &case, Some(100.0), false).unwrap();
-        assert_eq!(several.offered_per_s, Some(600.0), "each driver of each guest has the rate");
+        let several = of_arm("native", &trials, &case, Some(200.0), false).unwrap();
+        assert_eq!(several.offered_per_s, Some(600.0), "each guest has the rate of all its drivers");
     }
 }

@@ -100,14 +100,14 @@ impl<'a> Figures<'a> {
                 let searches = self.cpu_searches(case, arm).into_iter().filter(usable);
                 return searches.map(|(block, search)| (block, search.load * drivers)).collect();
             }
-            CaseLoad::ShareOf { share, .. } => {
+            CaseLoad::ShareOf { share, guests } => {
                 let capacities = self.blocks(&share.case, &self.plan.study.baseline, metric::CAPACITY);
-                offered::shared(share, capacities.into_values().collect())
+                offered::shared(share, guests.drivers, capacities.into_values().collect())
             }
-            CaseLoad::Fixed { load, .. } | CaseLoad::Density { load, .. } => Some(load.number()),
+            CaseLoad::Fixed { load, .. } | CaseLoad::Density { load, .. } => Some(load.number() * drivers),
             CaseLoad::Capacity(_) => None,
         };
-        fixed.map_or_else(BTreeMap::new, |load| blocks.iter().map(|block| (*block, load * drivers)).collect())
+        fixed.map_or_else(BTreeMap::new, |load| blocks.iter().map(|block| (*block, load)).collect())
     }
 
     /// What was seen while the guests' CPUs were held busy to a share, by block.

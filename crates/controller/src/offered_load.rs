@@ -14,7 +14,7 @@ use crate::capacity::words;
 /// A load that is a share of a capacity.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Offered {
-    /// The load.
+    /// The load of each driver.
     pub load: LoadModel,
     /// What it is a share of, for disclosure.
     pub words: String,
@@ -25,14 +25,14 @@ pub struct Offered {
 /// # Errors
 /// When the run folder cannot be read.
 pub fn of(case: &Case, study: &Study, folder: &Path) -> Result<Option<Result<Offered, String>>, RecordError> {
-    let CaseLoad::ShareOf { share, .. } = &case.load else { return Ok(None) };
+    let CaseLoad::ShareOf { share, guests } = &case.load else { return Ok(None) };
     let mut found = Vec::new();
     // One at a time: trials hold all their samples.
     RunFolder::open(folder)?.each_trial(|record| {
         found.extend(capacity(&record, &share.case, &study.baseline));
         Ok::<(), RecordError>(())
     })?;
-    Ok(Some(by(share, found)))
+    Ok(Some(by(share, guests.drivers, found)))
 }
 
 /// The capacity that a trial of the other case found on the baseline.
@@ -44,7 +44,7 @@ fn capacity(record: &TrialRecord, other: &str, baseline: &str) -> Option<f64> {
     measurement.metrics.get(metric::CAPACITY).copied().filter(|held| held.is_finite() && *held > 0.0)
 }
 
-fn by(share: &LoadShare, mut found: Vec<f64>) -> Result<Offered, String> {
+fn by(share: &LoadShare, drivers: u32, mut found: Vec<f64>) -> Result<Offered, String> {
     let other = &share.case;
     found.sort_by(f64::total_cmp);
     let count = found.len();
@@ -56,12 +56,13 @@ fn by(share: &LoadShare, mut found: Vec<f64>) -> Result<Offered, String> {
              See why they did not; then run the study anew, or give this case a `load` of its own"
         ));
     };
-    let load = share.kind.at(in_digits(median * share.share));
+    let drivers = f64::from(drivers.max(1));
+    let load = share.kind.at(in_digits(median * share.share / drivers));
     // Half a client is a median of whole ones.
     let capacity = if median.fract() == 0.0 { words(share.kind, median) } else { format!("{median:.3}") };
     let words = format!(
         "{}: {} % of the baseline's capacity {capacity} in case {other} (median of {count})",
-        words(share.kind, load.number()),
+        words(share.kind, load.number() * drivers),
         (share.share * 1000.0).round() / 10.0
     );
     Ok(Offered { load, words })
@@ -76,7 +77,11 @@ mod tests {
     use super::*;
 
     fn of(kind: LoadKind, share: f64, found: &[f64]) -> Result<Offered, String> {
-        by(&LoadShare { kind, case: "peak".into(), share, most: 1e3 }, found.to_vec())
+        among(1, kind, share, found)
+    }
+
+    fn among(drivers: u32, kind: LoadKind, share: f64, found: &[f64]) -> Result<Offered, String> {
+        by(&LoadShare { kind, case: "peak".into(), share, most: 1e3 }, drivers, found.to_vec())
     }
 
     #[test]
@@ -88,6 +93,8 @@ mod tests {
         assert_eq!(three.words, "97 clients: 80 % of the baseline's capacity 121 clients in case peak (median of 3)");
         assert_eq!(offered(&[120.0, 125.0]).load.number(), 98.0);
         assert_eq!(offered(&[1.0]).load.number(), 1.0, "one client at least");
+        let two = among(2, kind, 0.8, &[121.0]).unwrap();
+        assert_eq!((two.load.number(), &two.words[..10]), (48.0, "96 clients"), "each driver has half of them");
         let rate = of(LoadKind::Open { arrivals: Arrivals::Poisson, connections: 3 }, 0.5, &[5.5]).unwrap();
         assert!(matches!(rate.load, LoadModel::Open { rate, connections: 3, .. } if (rate.0 - 2.75).abs() < 1e-9));
         let none = of(kind, 0.8, &[]).unwrap_err();

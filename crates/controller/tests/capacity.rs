@@ -21,7 +21,8 @@ use tare_testkit::{Crowd, Hitch, Limited, Mishap, QUICK_S, REASON, RESPONSE, ski
 /// Served by the made-up server; the grid from 10 with steps of a fifth has 35 below it and 42 above.
 const SERVES: f64 = 37.0;
 const KIND: LoadKind = LoadKind::Closed { think_time: Span::ZERO };
-const SPEC: CapacitySpec = CapacitySpec { kind: KIND, from: 10.0, most: 100.0, precision: 0.2, iterations: 3 };
+const SPEC: CapacitySpec =
+    CapacitySpec { kind: KIND, from: 10.0, most: 100.0, precision: 0.2, iterations: 3, drivers: 1 };
 
 /// One trial of one search.
 fn search_plan(spec: CapacitySpec) -> Plan {
@@ -130,6 +131,18 @@ fn the_load_that_is_served_is_found_in_fresh_guests_and_all_is_reported() {
 }
 
 #[test]
+fn a_load_that_is_tried_is_dealt_out_among_the_drivers() {
+    let Some(agent) = ready() else { return };
+    let ran = ran(&agent, "drivers", &search_plan(CapacitySpec { drivers: 3, ..SPEC }), &[]);
+    let (measured, search) = ran.found();
+    // What three drivers offer together, of whole clients each.
+    assert_eq!((search.held, search.missed), (36.0, Some(42.0)), "{search:?}");
+    assert_eq!(measured.metrics[metric::CAPACITY], 36.0);
+    let offered: Vec<f64> = ran.limited.seen().drives.iter().map(|(each, _)| each.number() * 3.0).collect();
+    assert_eq!(offered, search.probes.iter().map(|probe| probe.load).collect::<Vec<_>>());
+}
+
+#[test]
 fn the_same_load_is_offered_to_every_arm_and_another_in_every_block() {
     let Some(agent) = ready() else { return };
     let mut plan = search_plan(CapacitySpec { from: 30.0, most: 30.0, ..SPEC });
@@ -187,7 +200,8 @@ fn what_shows_nothing_is_repeated_once_in_a_fresh_guest() {
 #[test]
 fn twice_is_a_miss_and_the_cause_is_reported() {
     let Some(agent) = ready() else { return };
-    let plan = search_plan(CapacitySpec { kind: KIND, from: 10.0, most: 20.0, precision: 1.0, iterations: 2 });
+    let plan =
+        search_plan(CapacitySpec { kind: KIND, from: 10.0, most: 20.0, precision: 1.0, iterations: 2, drivers: 1 });
     for (name, hitch, says) in [
         ("start", Hitch::Start, "it did not run to its end, twice: in provision"),
         ("drive", Hitch::Drive, "it did not run to its end, twice: in drive"),
@@ -225,7 +239,7 @@ fn a_first_load_that_is_too_much_is_gone_below_and_where_nothing_holds_there_are
         ran(
             &agent,
             name,
-            &search_plan(CapacitySpec { kind: KIND, from, most: 400.0, precision: 1.0, iterations: 2 }),
+            &search_plan(CapacitySpec { kind: KIND, from, most: 400.0, precision: 1.0, iterations: 2, drivers: 1 }),
             hitches,
         )
     };
@@ -305,7 +319,7 @@ impl Observer for Watches {
 fn an_observer_sees_each_try_and_a_search_that_is_stopped_begins_anew_when_it_is_resumed() {
     let Some(agent) = ready() else { return };
     let (folder, limited) = (tempfile::tempdir().unwrap(), Limited::new(SERVES, &[]));
-    let spec = CapacitySpec { kind: KIND, from: 20.0, most: 80.0, precision: 1.0, iterations: 2 };
+    let spec = CapacitySpec { kind: KIND, from: 20.0, most: 80.0, precision: 1.0, iterations: 2, drivers: 1 };
     let plan = search_plan(spec);
     // Of the form that runs have: what is resumed is verified.
     let run_id = format!("20260102-030405-{:04x}", std::process::id() as u16);
@@ -395,7 +409,8 @@ fn killed_between_and_within_tries_it_leaves_what_reaping_takes_away() {
     let Some(agent) = ready() else { return };
     if let Some(out) = killed_in() {
         let run_id = out.file_name().unwrap().to_str().unwrap().to_owned();
-        let plan = search_plan(CapacitySpec { kind: KIND, from: 30.0, most: 30.0, precision: 1.0, iterations: 2 });
+        let plan =
+            search_plan(CapacitySpec { kind: KIND, from: 30.0, most: 30.0, precision: 1.0, iterations: 2, drivers: 1 });
         let limited = Limited::new(SERVES, &[]);
         let (ended, _) = run_plan(&plan, &limited, (&out, &agent, &run_id), &Quiet, &Cancel::new());
         panic!("it was not killed: {ended:?}");
@@ -417,7 +432,8 @@ fn killed_between_and_within_tries_it_leaves_what_reaping_takes_away() {
 
 /// A search on the baseline and on another arm, and after them a case of a share of what was found.
 fn share_plan(from: f64) -> Plan {
-    let mut plan = search_plan(CapacitySpec { kind: KIND, from, most: 30.0, precision: 1.0, iterations: 1 });
+    let mut plan =
+        search_plan(CapacitySpec { kind: KIND, from, most: 30.0, precision: 1.0, iterations: 1, drivers: 1 });
     let mut share = plan.study.cases[0].clone();
     (share.id, share.qos) = ("share".into(), Vec::new());
     let load = LoadShare { kind: KIND, case: "idle".into(), share: 0.5, most: 30.0 };

@@ -107,7 +107,7 @@ fn peak_case(workload: &str, think_s: u64, trials: &[ReportedTrial]) -> Option<C
     let label = format!("{workload}, largest load");
     // Which loads were tried the report does not tell.
     let kind = LoadKind::Closed { think_time: Span::from_secs(think_s) };
-    let load = CaseLoad::Capacity(CapacitySpec { kind, from: least, most, precision: 0.0, iterations });
+    let load = CaseLoad::Capacity(CapacitySpec { kind, from: least, most, precision: 0.0, iterations, drivers: 1 });
     let mut case = study::case(workload, label, &format!("web-{workload}"), load, ITERATION_S, guest());
     case.qos = [(GOOD, 0.95), (TOLERABLE, 0.99)]
         .map(|(metric, bound)| QosObjective { metric: metric.to_owned(), bound })

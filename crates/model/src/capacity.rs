@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Histogram;
 use crate::flag::Flag;
-use crate::load::LoadKind;
+use crate::load::{LoadKind, LoadModel};
 use crate::metric::{Better, MetricSpec, Unit};
 use crate::request_type::RequestType;
 use crate::sample::CpuAccount;
@@ -26,13 +26,41 @@ pub struct CapacitySpec {
     pub precision: f64,
     /// Times that a load must hold, each in a fresh instance, to be reported; at least 2: one may be luck.
     pub iterations: u32,
+    /// Drivers among which each load is dealt out evenly.
+    pub drivers: u32,
 }
 
 impl CapacitySpec {
+    /// What each driver offers of a load.
+    pub fn of_each(&self, load: f64) -> LoadModel {
+        self.kind.at(load / f64::from(self.drivers.max(1)))
+    }
+
     /// The loads that may be tried, ascending: from the first to the largest, each larger than the one before by the precision.
-    /// Of a closed loop they are whole clients, so that where the precision is less than one client they are one apart; of an
-    /// open one they are in five digits ([`in_digits`]).
+    /// Of a closed loop each driver has the same number of whole clients, so that where the precision is less than one client of each
+    /// they are that far apart; of an open one they are in five digits ([`in_digits`]).
     pub fn grid(&self) -> Vec<f64> {
+        self.dealt_out(Self::upward)
+    }
+
+    /// The loads below the first, ascending, on the same grid: down to one client of each driver, or to a thousandth of the first
+    /// arrivals. They are tried where the first load itself does not hold.
+    pub fn below(&self) -> Vec<f64> {
+        self.dealt_out(Self::downward)
+    }
+
+    /// The loads that the search of one driver has, for all drivers: of a closed loop that of its own clients.
+    fn dealt_out(&self, loads: fn(&Self) -> Vec<f64>) -> Vec<f64> {
+        if !self.kind.is_closed() || self.drivers < 2 {
+            return loads(self);
+        }
+        let drivers = f64::from(self.drivers);
+        let from = (self.from / drivers).ceil().max(1.0);
+        let each = Self { from, most: (self.most / drivers).floor().max(from), drivers: 1, ..*self };
+        loads(&each).into_iter().map(|load| load * drivers).collect()
+    }
+
+    fn upward(&self) -> Vec<f64> {
         let whole = self.kind.is_closed();
         let ratio = 1.0 + self.precision;
         let mut loads = vec![if whole { self.from.round().max(1.0) } else { self.from }];
@@ -59,9 +87,7 @@ impl CapacitySpec {
         loads
     }
 
-    /// The loads below the first, ascending, on the same grid: down to one client, or to a thousandth of the first arrivals. They
-    /// are tried where the first load itself does not hold.
-    pub fn below(&self) -> Vec<f64> {
+    fn downward(&self) -> Vec<f64> {
         let whole = self.kind.is_closed();
         let ratio = 1.0 + self.precision;
         let first = if whole { self.from.round().max(1.0) } else { self.from };
@@ -90,14 +116,14 @@ impl CapacitySpec {
     /// and the confirmations of two loads more. So each try may be repeated, or several loads be refuted that had held at first.
     pub fn tries_at_most(&self) -> u32 {
         let up = self.straight(&self.grid()).into_iter().max().unwrap_or(0);
-        let straight = up.max(self.downward());
+        let straight = up.max(self.most_downward());
         straight.saturating_mul(2).saturating_add(self.iterations.saturating_mul(2))
     }
 
     /// Most tries of a search without luck whose first load does not hold.
-    fn downward(&self) -> u32 {
+    fn most_downward(&self) -> u32 {
         let mut grid = self.below();
-        grid.push(self.from);
+        grid.extend(self.grid().first());
         let tries = |misses: usize| {
             let (mut held, mut missed, mut tries) = (None, grid.len() - 1, 1);
             let next = |held: Option<usize>, missed| match held {
@@ -316,7 +342,21 @@ mod tests {
     const ROUNDED: f64 = 1.0 + 1.1e-4;
 
     fn spec(kind: LoadKind, from: f64, most: f64, precision: f64) -> CapacitySpec {
-        CapacitySpec { kind, from, most, precision, iterations: 3 }
+        CapacitySpec { kind, from, most, precision, iterations: 3, drivers: 1 }
+    }
+
+    #[test]
+    fn each_driver_has_as_many_clients_as_the_others() {
+        let of = |drivers, from, most| CapacitySpec { drivers, ..spec(CLOSED, from, most, 0.25) };
+        let spec = of(11, 20.0, 100.0);
+        assert_eq!((spec.grid(), spec.below()), ((2..=9).map(|each| 11.0 * f64::from(each)).collect(), vec![11.0]));
+        assert_eq!(spec.of_each(55.0).number(), 5.0);
+        assert_eq!(of(11, 3.0, 5.0).grid(), [11.0], "one client of each driver at least");
+        let open = CapacitySpec { drivers: 11, ..self::spec(OPEN, 100.0, 130.0, 0.1) };
+        assert_eq!(open.grid(), [100.0, 110.0, 121.0, 130.0]);
+        assert!((open.of_each(110.0).number() - 10.0).abs() < 1e-9);
+        let (likely, most) = (spec.tries_likely(), spec.tries_at_most());
+        assert!(likely >= 2 && most >= 2 * likely, "{likely} {most}");
     }
 
     #[test]

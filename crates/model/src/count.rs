@@ -25,7 +25,8 @@ pub const ON_LARGE_PAGES: &str = "instances_on_large_pages";
 pub const SESSIONS_BEGAN: &str = "sessions_began";
 /// Answers that were wrong, or that never came, of all types of requests together.
 pub const VALIDATION_ERRORS: &str = "validation_errors";
-/// The load that a trial was offered, where it is a share of another case's capacity: clients, or whole arrivals a second.
+/// The load that a guest was offered by all its drivers, where it is a share of another case's capacity or was looked for: clients, or whole
+/// arrivals a second.
 pub const OFFERED_LOAD_MAX: &str = "offered_load_max";
 
 /// What is missing of the operations that were due. It is reported even where a workload did not count it: nothing counted means none.

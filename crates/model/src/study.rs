@@ -284,7 +284,7 @@ pub enum CaseLoad {
         /// How guests are added.
         spec: DensitySpec,
     },
-    /// The largest load that meets the objectives is searched for, in one guest with one driver.
+    /// The largest load that meets the objectives is searched for, in one guest.
     Capacity(CapacitySpec),
     /// A share of the capacity that another case finds.
     ShareOf {
@@ -307,7 +307,8 @@ pub enum CaseLoad {
 pub struct Guests {
     /// How many, each with a server and drivers of its own.
     pub count: u32,
-    /// Drivers of each guest, each a process of its own that offers the whole load.
+    /// Drivers of each guest, each a process of its own. Each offers the whole load, but a load that is a capacity, or a share of one, is
+    /// dealt out among them.
     pub drivers: u32,
 }
 
@@ -328,7 +329,7 @@ impl CaseLoad {
     pub fn largest(&self) -> LoadModel {
         match self {
             Self::Fixed { load, .. } | Self::Density { load, .. } => *load,
-            Self::Capacity(spec) => spec.kind.at(spec.most),
+            Self::Capacity(spec) => spec.of_each(spec.most),
             Self::ShareOf { share, .. } => share.kind.at(share.most),
             Self::CpuTarget { target, .. } => target.kind.at(target.most),
         }
@@ -343,7 +344,8 @@ impl CaseLoad {
     pub const fn guests(&self) -> Guests {
         match self {
             Self::Fixed { guests, .. } | Self::ShareOf { guests, .. } | Self::CpuTarget { guests, .. } => *guests,
-            Self::Density { .. } | Self::Capacity(_) => Guests::ONE,
+            Self::Density { .. } => Guests::ONE,
+            Self::Capacity(spec) => Guests { count: 1, drivers: spec.drivers },
         }
     }
 

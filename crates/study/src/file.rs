@@ -296,7 +296,7 @@ table! {
         optional cpu_target: CpuTarget<'a> = "{ share = 0.4, most = 2000 }",
         /// How many guests are measured at one time, each with a server and drivers of its own. Default 1.
         optional guests: Whole<1, MAX_GUESTS> = "4",
-        /// Drivers a guest, each a process of its own that offers the whole load. Default 1.
+        /// Drivers a guest, each a process of its own. Each offers the whole load, but what `capacity` tries and what `load-from` offers is dealt out among them. Default 1.
         optional drivers: Whole<1, 64> = "2",
         /// Instances of the application in each guest, each a process of its own; the clients of the load are dealt to them. 1 to 64, default 1.
         optional instances: Whole<1, 64> = "4",

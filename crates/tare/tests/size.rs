@@ -317,7 +317,7 @@ fn scale_ups_and_capacity_searches_are_sized_by_what_they_found() {
     let mut plan = testing::plan(2);
     let kind = LoadKind::Closed { think_time: Span::ZERO };
     plan.study.cases[0].load =
-        CaseLoad::Capacity(CapacitySpec { kind, from: 8.0, most: 64.0, precision: 0.05, iterations: 2 });
+        CaseLoad::Capacity(CapacitySpec { kind, from: 8.0, most: 64.0, precision: 0.05, iterations: 2, drivers: 1 });
     let trials: Vec<TrialRecord> =
         (0..plan.trials.len() as u32).map(|index| testing::capacity_trial(&plan, index)).collect();
     let dir = folder.path().join("capacity");

@@ -139,10 +139,8 @@ impl Prepared for Serving {
         if self.0.has(Hitch::Drive) {
             return Err(failure());
         }
-        let load = match site.load {
-            LoadModel::Closed { clients, .. } => f64::from(clients),
-            LoadModel::Open { rate, .. } => rate.0,
-        };
+        // Every driver offers it.
+        let load = site.load.number() * site.drivers.len() as f64;
         let start = schedule.start_at_ns + schedule.phases.steady_offset_ns();
         let end = start + schedule.phases.steady_state.ns;
         std::thread::sleep(Duration::from_nanos(end.saturating_sub(tare_probe::now_ns())));

@@ -22,7 +22,7 @@ const CLOSED: LoadKind = LoadKind::Closed { think_time: Span::ZERO };
 fn plan(blocks: u32, cases: &[&str]) -> Plan {
     let mut plan = testing::plan(blocks);
     plan.study.arms.truncate(2);
-    let spec = CapacitySpec { kind: CLOSED, from: 50.0, most: 5000.0, precision: 0.05, iterations: 2 };
+    let spec = CapacitySpec { kind: CLOSED, from: 50.0, most: 5000.0, precision: 0.05, iterations: 2, drivers: 1 };
     let first = Case { load: CaseLoad::Capacity(spec), ..plan.study.cases[0].clone() };
     plan.study.cases =
         cases.iter().map(|id| Case { id: (*id).to_owned(), label: (*id).to_owned(), ..first.clone() }).collect();

@@ -8,7 +8,7 @@ pub(super) const CLOSED: LoadKind = LoadKind::Closed { think_time: Span::ZERO };
 const OPEN: LoadKind = LoadKind::Open { arrivals: Arrivals::Poisson, connections: 4 };
 
 pub(super) fn spec(kind: LoadKind, from: f64, most: f64, precision: f64) -> CapacitySpec {
-    CapacitySpec { kind, from, most, precision, iterations: 3 }
+    CapacitySpec { kind, from, most, precision, iterations: 3, drivers: 1 }
 }
 
 /// SplitMix64: numbers from 0 to 1 that look random and are the same every time.
@@ -244,7 +244,7 @@ fn whatever_happens_it_ends_and_reports_only_what_held_often_enough_and_was_neve
         let precision = [0.02, 0.1, 1.0][round as usize % 3];
         let (from, most) = ([1.0, 30.0, 500.0][round as usize / 3 % 3], 800.0);
         let kind = if round % 2 == 0 { CLOSED } else { OPEN };
-        let spec = CapacitySpec { kind, from, most, precision, iterations };
+        let spec = CapacitySpec { kind, from, most, precision, iterations, drivers: 1 };
         let held = dice.roll();
         let (log, found) = searched(&spec, |_| match dice.roll() {
             roll if roll < held => Outcome::Held,

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use tare_lab::Resource;
 use tare_model::capacity::{CapacitySearch, CapacitySpec, Probe, ProbeCause, metric};
-use tare_model::load::LoadKind;
 use tare_model::trial::{Measurement, Outcome, Phase};
 use tare_model::{count, histogram};
 use tare_record::JournalEvent;
@@ -30,7 +29,7 @@ struct Tried {
 /// A search under way.
 struct Searching<'t> {
     trial: &'t Trial<'t>,
-    kind: LoadKind,
+    spec: CapacitySpec,
     search: Search,
     probes: Vec<Probe>,
     /// The last try of each load that holds so far, by place in `probes`.
@@ -47,7 +46,7 @@ impl Trial<'_> {
         let search = Search::new(spec);
         let around = self.bench.book.held();
         let (probes, held) = (Vec::new(), BTreeMap::new());
-        let mut searching = Searching { trial: self, kind: spec.kind, search, probes, held, stopped: None, around };
+        let mut searching = Searching { trial: self, spec: *spec, search, probes, held, stopped: None, around };
         let ended = searching.go(gathered);
         // What was seen is reported, however the search ended.
         if ended.is_err() {
@@ -78,7 +77,7 @@ impl Searching<'_> {
         let event = JournalEvent::TryStarted { index: planned.index, number, load: next.load };
         bench.book.write(&event).map_err(|error| Stop { phase: Phase::Provision, reason: error.to_string() })?;
         self.tell(next, number, None);
-        let trial = Trial { load: self.kind.at(next.load), number, ..*self.trial };
+        let trial = Trial { load: self.spec.of_each(next.load), number, ..*self.trial };
         let (halt, standing) = (bench.cancel.clone(), gathered.standing.clone());
         let mut own = Gathered { halt, standing, ..Gathered::default() };
         let attempted = trial.at_once(&mut own);
@@ -156,8 +155,8 @@ impl Searching<'_> {
     fn tell(&self, next: Try, number: u32, outcome: Option<Option<&str>>) {
         let Trial { bench, planned, .. } = *self.trial;
         let (held, missed) = (self.search.floor(), self.search.bounds().1);
-        let load = words(self.kind, next.load);
-        let in_words = |load| words(self.kind, load);
+        let load = words(self.spec.kind, next.load);
+        let in_words = |load| words(self.spec.kind, load);
         let (held, missed) = (held.map(in_words), missed.map(in_words));
         let at_most = self.search.at_most();
         let now = TryNow { number, at_most, load, purpose: next.purpose, held, missed };
@@ -171,7 +170,7 @@ impl Searching<'_> {
     fn tell_tries(&self, gathered: &mut Gathered) {
         for (number, probe) in (1..).zip(&self.probes) {
             let became = in_words(probe).map_or_else(|| "held".to_owned(), |why| format!("did not hold: {why}"));
-            let row = format!("{} {became}", words(self.kind, probe.load));
+            let row = format!("{} {became}", words(self.spec.kind, probe.load));
             gathered.facts.insert(format!("try {number:03}"), row);
         }
     }
@@ -209,7 +208,7 @@ impl Searching<'_> {
     /// What a reader must know of the smallest load that did not hold: whether something else was in the way than an objective.
     fn broken(&self, missed: f64) -> Option<String> {
         let probe = self.probes.iter().rfind(|probe| same(probe.load, missed) && probe.failed.is_some())?;
-        let load = words(self.kind, missed);
+        let load = words(self.spec.kind, missed);
         let why = probe.failed.as_deref().unwrap_or_default();
         match probe.cause? {
             ProbeCause::Qos | ProbeCause::TooFew => None,

@@ -220,7 +220,8 @@ impl TargetTrial<'_> {
         if (held.share - held.target).abs() > held.tolerance {
             return Ok(Measured::Off(load, held.share, off(&held, &words, &took)));
         }
-        measurement.counts.insert(count::OFFERED_LOAD_MAX.to_owned(), load.round() as u64);
+        let of_all = load * f64::from(self.trial.case.load.guests().drivers.max(1));
+        measurement.counts.insert(count::OFFERED_LOAD_MAX.to_owned(), of_all.round() as u64);
         measurement.cpu_search = Some(held);
         Ok(Measured::Ended(Ok(measurement)))
     }

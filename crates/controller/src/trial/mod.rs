@@ -366,7 +366,8 @@ impl<'a> Trial<'a> {
     fn outcome(&self, (mut measurement, wrong): (Measurement, Option<String>), gathered: &mut Gathered) -> Outcome {
         if let Some(offered) = self.task.offered {
             gathered.facts.insert("load".to_owned(), offered.words.clone());
-            measurement.counts.insert(count::OFFERED_LOAD_MAX.to_owned(), offered.load.number().round() as u64);
+            let load = offered.load.number() * f64::from(self.case.load.guests().drivers.max(1));
+            measurement.counts.insert(count::OFFERED_LOAD_MAX.to_owned(), load.round() as u64);
         }
         match wrong {
             Some(reason) => Outcome::Invalid { reason },

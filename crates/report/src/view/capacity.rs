@@ -45,14 +45,20 @@ pub(super) fn searched(planned: &Case, spec: &CapacitySpec, findings: &Findings)
         return format!("the largest load that was published, in {noun}");
     }
     format!(
-        "the largest load that meets every objective: searched from {} {noun} up to {}, to within {}; it must hold \
+        "the largest load that meets every objective: searched from {} {noun} up to {}{}, to within {}; it must hold \
          in {}, each in a fresh instance{}",
         load_text(spec.from),
         load_text(spec.most),
+        among(spec.drivers),
         format::relative(spec.precision),
         format::plural(u64::from(spec.iterations), "iteration", "iterations"),
         objectives(planned, found)
     )
+}
+
+/// Among how many drivers a load is dealt out, where that is more than one.
+fn among(drivers: u32) -> String {
+    if drivers > 1 { format!(", dealt out among {drivers} drivers") } else { String::new() }
 }
 
 /// How load is offered where it is a share of what another case found.
@@ -64,10 +70,11 @@ pub(super) fn shared(planned: &Case, share: &LoadShare, findings: &Findings) -> 
         |id: &str| study.arms.iter().find(|arm| arm.id == id).map_or_else(|| id.to_owned(), |arm| arm.label.clone());
     let offered = found.and_then(|found| Some(format!("{} {noun}: ", load_text(offered(found)?)))).unwrap_or_default();
     format!(
-        "{offered}{} of the median capacity that {} had in \u{201c}{}\u{201d}, the same on every arm",
+        "{offered}{} of the median capacity that {} had in \u{201c}{}\u{201d}, the same on every arm{}",
         format::share(share.share),
         label(&study.baseline),
-        super::case_label(findings, &share.case)
+        super::case_label(findings, &share.case),
+        among(planned.load.guests().drivers)
     )
 }
 

@@ -6,7 +6,7 @@ const ONE_LOAD: (&str, &str) = ("a case has one load", "leave one of them out");
 const OWN_LOAD: (&str, &str) =
     ("it says how much load is offered", "leave it out; cases of their own can differ in their loads");
 const ADDS_GUESTS: &str = "`density` adds guests itself, each with one driver";
-const ONE_GUEST: (&str, &str) = ("the capacity is that of one guest with one driver", "leave it out");
+const ONE_GUEST: (&str, &str) = ("the capacity is that of one guest", "leave it out");
 const PREDICTED: (&str, &str) = (
     "what is predicted is what one load in given guests comes to",
     "leave it out; a case with a `load` of its own can be held out",
@@ -21,7 +21,7 @@ const TWO_CASES: &str = "leave one of them out, or make two cases";
 pub(crate) const COUNTS_AND_SWITCHES: [&str; 5] = ["guests", "drivers", "instances", "busy-target", "held-out"];
 
 /// A field, another beside which it cannot stand, why, and what to do.
-pub(crate) const NOT_BESIDE: [(&str, &str, (&str, &str)); 26] = [
+pub(crate) const NOT_BESIDE: [(&str, &str, (&str, &str)); 25] = [
     ("loads", "load", ("a case has one or the other", "move the `load` into `loads` under a name")),
     ("loads", "capacity", OWN_LOAD),
     ("loads", "load-from", OWN_LOAD),
@@ -65,7 +65,6 @@ pub(crate) const NOT_BESIDE: [(&str, &str, (&str, &str)); 26] = [
     ("busy-target", "density", (ADDS_GUESTS, "leave it out")),
     ("busy-target", "cpu-target", ("its busy loops take all of the guest's CPUs", "leave it out")),
     ("guests", "capacity", ONE_GUEST),
-    ("drivers", "capacity", ONE_GUEST),
     ("instances", "capacity", FEWER),
     ("instances", "load-from", FEWER),
     ("held-out", "capacity", PREDICTED),

@@ -18,12 +18,17 @@ use crate::suggest;
 /// The first load as a share of the largest, where the study says nothing: four doublings lie between them.
 const FROM: f64 = 1.0 / 16.0;
 
-/// The search that a case asks for.
-pub(super) fn search(capacity: &file::Capacity<'_>, model: &LoadModel) -> Option<CapacitySpec> {
+/// The search that a case asks for, whose loads so many drivers offer together.
+pub(super) fn search(capacity: &file::Capacity<'_>, model: &LoadModel, drivers: u32) -> Option<CapacitySpec> {
     let (from, most) = first_and_most(&capacity.from, &capacity.most, model, |most| default_from(most, model))?;
     // Three times, as the published comparison did it.
     let (precision, iterations) = (capacity.precision.or(0.05), capacity.iterations.or(3));
-    Some(CapacitySpec { kind: model.kind(), from, most, precision, iterations })
+    if model.kind().is_closed() && most < f64::from(drivers) {
+        let what = format!("is {most}, and each of the {drivers} drivers has one client at least");
+        capacity.most.wrong(&what, "write a larger number, or fewer `drivers`");
+        return None;
+    }
+    Some(CapacitySpec { kind: model.kind(), from, most, precision, iterations, drivers })
 }
 
 /// The first load where the study says nothing.
@@ -114,7 +119,8 @@ pub(super) fn share(
     }
     let part = share.share.value?;
     // A bound, and where it can be the other's: cases of one bound are given the same data, such as one file set.
-    let most = spec.most * part.max(1.0);
+    let drivers = f64::from(case.drivers.unless_absent(1)?);
+    let most = spec.most * part.max(1.0) / drivers;
     if matches!(spec.kind, LoadKind::Closed { .. }) && most > f64::from(MAX_CONNECTIONS) {
         let what =
             format!("of `cases.{id}` may come to {most:.0} clients, and one driver has {MAX_CONNECTIONS} at most");

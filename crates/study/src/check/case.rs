@@ -114,8 +114,9 @@ fn case(at: &Cursor<'_>, written: &file::Case<'_>, context: &Context<'_>, found:
 fn can(at: &Cursor<'_>, case: &file::Case<'_>, able: Able<'_>, loads: &[NamedLoad]) {
     beside::check(at);
     // Beside these it is reported already that there can be one alone.
-    if !case.density.is_there() && !case.capacity.is_there() {
-        for field in [&case.guests, &case.drivers] {
+    if !case.density.is_there() {
+        let guests = Some(&case.guests).filter(|_| !case.capacity.is_there());
+        for field in guests.into_iter().chain([&case.drivers]) {
             if let Some(count) = field.value.filter(|count| *count > 1) {
                 let what = format!("is {count}, but {{}} measures one guest with one driver");
                 able.check(field, |traits| traits.several_guests, &what, "several can be had with");

@@ -69,8 +69,9 @@ pub(super) fn offered(case: &file::Case<'_>, context: &Context<'_>, found: &[Fou
     let mut offered = Offered::default();
     if case.capacity.is_there() {
         let model = load(&case.load, Some("capacity")).unwrap_or(ONE_CLIENT);
-        offered.capacity = case.capacity.value.as_ref().and_then(|search| capacity::search(search, &model));
-        let most = offered.capacity.map_or(model, |spec| spec.kind.at(spec.most));
+        let drivers = case.drivers.value.unwrap_or(1);
+        offered.capacity = case.capacity.value.as_ref().and_then(|search| capacity::search(search, &model, drivers));
+        let most = offered.capacity.map_or(model, |spec| spec.of_each(spec.most));
         offered.loads.push(NamedLoad::only(most, Some(&["capacity", "most"])));
     } else if case.load_from.is_there() {
         let own = load(&case.load, Some("load-from"));

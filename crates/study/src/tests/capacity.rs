@@ -32,18 +32,30 @@ fn searches_are_read_and_have_defaults() {
     let study = study_of(GOOD);
     let ids: Vec<&str> = study.cases.iter().map(|case| case.id.as_str()).collect();
     assert_eq!(ids, ["banking-latency", "banking", "rates", "half", "plain"], "the order of the file");
-    let banking = CapacitySpec { kind: CLOSED, from: 50.0, most: 4000.0, precision: 0.05, iterations: 2 };
+    let banking = CapacitySpec { kind: CLOSED, from: 50.0, most: 4000.0, precision: 0.05, iterations: 2, drivers: 1 };
     assert_eq!(spec(&study.cases[1]), banking);
-    let rates = CapacitySpec { kind: UNIFORM, from: 400.0, most: 6400.0, precision: 0.1, iterations: 3 };
+    let rates = CapacitySpec { kind: UNIFORM, from: 400.0, most: 6400.0, precision: 0.1, iterations: 3, drivers: 1 };
     assert_eq!(spec(&study.cases[2]), rates);
     // What a guest is given must do for the largest load.
     assert_eq!(study.cases[1].load.largest(), LoadModel::Closed { clients: 4000, think_time: Span::ZERO });
     let bare = study_of(&GOOD.replace("from = 50, most = 4000, precision = 0.05, iterations = 2", "most = 90"));
-    let defaults = CapacitySpec { kind: CLOSED, from: 6.0, most: 90.0, precision: 0.05, iterations: 3 };
+    let defaults = CapacitySpec { kind: CLOSED, from: 6.0, most: 90.0, precision: 0.05, iterations: 3, drivers: 1 };
     assert_eq!(spec(&bare.cases[1]), defaults);
     let thinking = GOOD.replace("capacity = {", "load = { closed = { think-time = \"2s\" } }\ncapacity = {");
     let kind = LoadKind::Closed { think_time: Span::from_secs(2) };
     assert_eq!(spec(&study_of(&thinking).cases[1]), CapacitySpec { kind, ..banking });
+}
+
+#[test]
+fn what_is_searched_and_shares_of_it_are_dealt_out_among_drivers() {
+    let text = GOOD.replace("capacity = {", "drivers = 11\ncapacity = {");
+    let text = text.replace("load-from = { case = \"banking\"", "drivers = 8\nload-from = { case = \"banking\"");
+    let study = study_of(&text);
+    let (latency, banking) = (&study.cases[0], &study.cases[1]);
+    assert_eq!((spec(banking).most, spec(banking).drivers), (4000.0, 11), "what the guest is offered in all");
+    assert_eq!(banking.load.guests(), Guests { count: 1, drivers: 11 });
+    assert_eq!(banking.load.largest().number(), 364.0, "of each driver");
+    assert_eq!(latency.load.largest().number(), 500.0, "of each driver");
 }
 
 #[test]
@@ -90,8 +102,13 @@ pub(super) const WRONG: &[Wrong] = &[
     ("qos = { good_share = 0.95, tolerable_share = 0.99 }", "", "cases.banking.capacity", "the case has none"),
     ("qos = { good_share = 0.95, tolerable_share = 0.99 }", "qos = {}", "cases.banking.capacity", "`qos = {"),
     ("good_share = 0.95", "capacity = 500", "cases.banking.qos.capacity", "is no metric that `web-banking` yields"),
-    ("capacity = { from", "guests = 2\ncapacity = { from", "cases.banking.guests", "one guest with one driver"),
-    ("capacity = { from", "drivers = 2\ncapacity = { from", "cases.banking.drivers", "leave it out"),
+    ("capacity = { from", "guests = 2\ncapacity = { from", "cases.banking.guests", "that of one guest"),
+    (
+        "capacity = { from = 50, most = 4000",
+        "drivers = 64\ncapacity = { from = 1, most = 50",
+        "cases.banking.capacity.most",
+        "is 50, and each of the 64 drivers has one client at least",
+    ),
     (
         "capacity = { from",
         "load = { closed = { clients = 9 } }\ncapacity = { from",
@@ -152,6 +169,7 @@ pub(super) const WRONG: &[Wrong] = &[
 
 /// Of these, what a schema for editors cannot find.
 pub(super) const BEYOND_A_SCHEMA: &[&str] = &[
+    "drivers = 64\ncapacity = { from = 1, most = 50",
     "from = 5000",
     "from = \"50/s\"",
     "most = 30000",

@@ -94,9 +94,8 @@ fn the_example_of_two_versions_has_arms_that_differ_in_one_option_alone() {
 fn published_studies_have_the_published_figures() {
     for (name, published) in [("response-time", false), ("response-time-as-published", true)] {
         let study = shipped(name);
-        let full = |case: &Case| {
-            case.phases.steady_state == Span::from_secs(120) && case.guest.memory == ByteSize(1 << 30)
-        };
+        let full =
+            |case: &Case| case.phases.steady_state == Span::from_secs(120) && case.guest.memory == ByteSize(1 << 30);
         assert!(study.cases.iter().all(|case| case.guest.cpus == 1 && full(case) == published));
         let neighbours: Vec<_> =
             study.cases.iter().map(|case| case.neighbours.map(|n| (n.count, n.guest.cpus))).collect();
