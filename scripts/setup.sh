@@ -165,7 +165,7 @@ without_starting() {
 # What guests are made with: runtimes, hypervisors, containers, image tools; and the kernel and sandbox that no
 # package of the distribution provides as they are needed.
 setup_platforms() {
-    local machine wanted=(runc crun docker.io podman lxc systemd-container libvirt-daemon-system libvirt-daemon-driver-lxc
+    local machine wanted=(runc crun docker.io podman lxc systemd-container bubblewrap libvirt-daemon-system libvirt-daemon-driver-lxc
         mmdebstrap qemu-utils e2fsprogs tgt open-iscsi qemu-block-extra redis-server memcached)
     machine=$(uname -m)
     case $machine in

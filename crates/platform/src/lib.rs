@@ -38,6 +38,7 @@ mod sys;
 mod system;
 mod watch;
 
+mod bubblewrap;
 mod container;
 mod containerd;
 mod docker;

@@ -4,7 +4,9 @@ use serde_json::Value;
 use tare_model::Refusal;
 
 pub use crate::entry::{Entry, Variant};
-use crate::{Reach, container, containerd, docker, libvirt, lxc, native, nspawn, null, oci, podman, qemu, ssh};
+use crate::{
+    Reach, bubblewrap, container, containerd, docker, libvirt, lxc, native, nspawn, null, oci, podman, qemu, ssh,
+};
 
 /// Every platform, the plainest first.
 pub fn all() -> &'static [Entry] {
@@ -14,6 +16,7 @@ pub fn all() -> &'static [Entry] {
         container::ENTRY,
         lxc::ENTRY,
         nspawn::ENTRY,
+        bubblewrap::ENTRY,
         oci::ENTRY,
         docker::ENTRY,
         podman::ENTRY,
@@ -166,6 +169,7 @@ mod tests {
             ("container", json!({}), None),
             ("lxc", json!({}), None),
             ("nspawn", json!({}), None),
+            ("bubblewrap", json!({}), None),
             ("oci", json!({}), None),
             ("oci", json!({"runtime": "crun"}), None),
             ("oci", json!({"runtime": "/opt/runsc-2026"}), Some("shared")),

@@ -54,6 +54,11 @@ fn a_container_of_lxc_conforms() {
     conforms("lxc", "lxc", &json!({}), &fully());
 }
 
+#[test]
+fn a_sandbox_of_bubblewrap_conforms() {
+    conforms("bubblewrap", "bubblewrap", &json!({}), &fully());
+}
+
 /// A small root file system with the directories that all containers have.
 fn root_in(place: &Path) -> Option<PathBuf> {
     let root = place.join("root");
@@ -95,7 +100,9 @@ fn a_root_that_is_not_there_is_refused_by_every_container() {
     if tare_lab::is_rootless() {
         return skipped("needs root: without it these platforms are refused for that");
     }
-    for (name, options) in [("nspawn", json!({})), ("lxc", json!({})), ("oci", json!({"runtime": "runc"}))] {
+    let bubblewrap = ("bubblewrap", json!({}));
+    for (name, options) in [("nspawn", json!({})), ("lxc", json!({})), bubblewrap, ("oci", json!({"runtime": "runc"}))]
+    {
         if let Err(refusal) = check(name, &options, &agent) {
             skipped(&format!("{name}: {refusal}"));
             continue;
