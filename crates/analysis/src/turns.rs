@@ -8,10 +8,11 @@ use tare_model::trial::TrialRecord;
 use tare_model::turns::{TrialTurns, TurnCount};
 
 /// What turns can tell of a metric, and whether that is the metric itself: percentiles stand behind the mean. `None` where turns hold
-/// nothing of the kind: of commands they have the wall time, and nothing of what these printed.
+/// nothing of the kind: of commands they have the wall time, and nothing of what these printed; of guests that are made what is compared.
 pub(crate) fn figure_of(spec: &MetricSpec, commands: bool) -> Option<(TurnFigure, bool)> {
     if commands {
-        return (spec.id == common::WALL_TIME).then_some((TurnFigure::MeanResponse, true));
+        let of_guests = [common::STARTS_MEAN, common::TASKS_MEAN].contains(&spec.id.as_str()) && spec.primary;
+        return (spec.id == common::WALL_TIME || of_guests).then_some((TurnFigure::MeanResponse, true));
     }
     match &spec.unit {
         Unit::OperationsPerSecond | Unit::Other(_) => Some((TurnFigure::Operations, true)),

@@ -40,7 +40,7 @@ pub(crate) fn change(ratio: &Estimate) -> String {
 /// What a metric is of, in the middle of a sentence: `response time (median)`.
 pub(crate) fn noun(spec: &MetricSpec) -> String {
     match spec.id.as_str() {
-        common::START_TIME => "start time".to_owned(),
+        common::START_TIME | common::STARTS_MEAN => "start time".to_owned(),
         common::IDLE_MEMORY => "memory when idle".to_owned(),
         common::SERVICE_DEMAND => format!("CPU time {}", per(&spec.unit)),
         _ => match spec.label.split_once(", ") {
@@ -62,7 +62,14 @@ fn verbs(spec: &MetricSpec) -> [String; 3] {
     };
     let own = |all: [&str; 3]| all.map(str::to_owned);
     match (spec.id.as_str(), &spec.unit) {
-        (common::START_TIME, _) => own(["takes longer to start than", "starts faster than", "starts as fast as"]),
+        (common::START_TIME | common::STARTS_MEAN, _) => {
+            own(["takes longer to start than", "starts faster than", "starts as fast as"])
+        }
+        (common::TASKS_MEAN, _) => own([
+            "takes longer from nothing to a finished task than",
+            "takes less time from nothing to a finished task than",
+            "takes as long from nothing to a finished task as",
+        ]),
         (common::IDLE_MEMORY, _) => own([
             "takes more memory when idle than",
             "takes less memory when idle than",

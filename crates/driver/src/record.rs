@@ -133,6 +133,7 @@ mod tests {
             recorder.record(v);
         }
         let h = recorder.into_histogram();
+        assert_eq!(h, Histogram::of_values(&values, 0), "the same bins");
         assert_eq!(h.count(), values.len() as u64);
         assert_eq!(h.min, 0);
         assert_eq!(h.max, values.iter().copied().max().unwrap_or(0));

@@ -1,5 +1,7 @@
 //! A histogram as it is stored and merged: sparse bins of known width.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// Name of the response times of operations in a trial, nanoseconds from the intended start.
@@ -69,7 +71,33 @@ pub struct Bin {
     pub count: u64,
 }
 
+impl Bin {
+    /// The bin of a value, without a count: values up to 2,047 have one each, of larger ones the first eleven binary digits count.
+    pub const fn of(value: u64) -> Self {
+        let shift = (u64::BITS - value.leading_zeros()).saturating_sub(11);
+        let low = value >> shift << shift;
+        Self { low, high: low + ((1 << shift) - 1), count: 0 }
+    }
+}
+
 impl Histogram {
+    /// Of values that are at hand, and operations that failed.
+    pub fn of_values(values: &[u64], failed: u64) -> Self {
+        let mut counts: BTreeMap<u64, Bin> = BTreeMap::new();
+        for &value in values {
+            let bin = Bin::of(value);
+            counts.entry(bin.low).or_insert(bin).count += 1;
+        }
+        Self {
+            bins: counts.into_values().collect(),
+            min: values.iter().copied().min().unwrap_or(0),
+            max: values.iter().copied().max().unwrap_or(0),
+            sum: values.iter().map(|&value| u128::from(value)).sum(),
+            failed,
+            ..Self::default()
+        }
+    }
+
     /// Values recorded: operations that completed.
     pub fn count(&self) -> u64 {
         self.bins.iter().map(|bin| bin.count).sum()

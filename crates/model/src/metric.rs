@@ -87,6 +87,10 @@ pub mod common {
     pub const START_AGENT: &str = "start_agent_s";
     /// The parts of a machine's start, in their order. They add up to [`START_TIME`].
     pub const START_PARTS: [&str; 3] = [START_FIRMWARE, START_KERNEL, START_AGENT];
+    /// Seconds from the first act of making a guest to its agent's first answer, mean of all guests that were made as the workload's work.
+    pub const STARTS_MEAN: &str = "start_mean_s";
+    /// Seconds from the first act of making a guest to the end of a command in it, mean of all guests that were made as the workload's work.
+    pub const TASKS_MEAN: &str = "task_mean_s";
     /// Bytes of the host's memory that a guest takes when it has answered and nothing was asked of it yet: anonymous,
     /// shared and kernel memory of its control group, page cache left out. Absent without a control group.
     pub const IDLE_MEMORY: &str = "idle_memory_bytes";

@@ -189,6 +189,8 @@ pub struct Case {
     pub instances: u32,
     /// Guests beside the measured one that keep the host busy.
     pub neighbours: Option<Neighbours>,
+    /// Guests of the measured ones' size that the workload itself makes at one time, beside them.
+    pub made: u32,
     /// Whether the measured guest itself is kept busy by a busy loop on each of its CPUs.
     pub busy_target: bool,
     /// Objectives that a trial must meet to count as goodput.
@@ -213,6 +215,7 @@ impl Case {
             seccomp: Seccomp::Default,
             instances: 1,
             neighbours: None,
+            made: 0,
             busy_target: false,
             qos: Vec::new(),
             held_out: false,

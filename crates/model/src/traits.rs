@@ -21,6 +21,8 @@ pub struct Traits {
     pub density: bool,
     /// It finds once a run, before the first trial, what load it is offered, whatever the case says.
     pub calibrated: bool,
+    /// Guests like the measured one that it makes at one time as its work; 0: it makes none.
+    pub made: u32,
     /// The longest that one trial's load may take where its phases do not say; `None`: the phases say.
     pub longest: Option<Span>,
     /// About how long a trial's guests are set up, from their start until load is offered.
@@ -56,6 +58,7 @@ impl Traits {
             repeats: false,
             density: false,
             calibrated: false,
+            made: 0,
             longest: None,
             set_up: Span::ZERO,
             turns: None,

@@ -91,19 +91,20 @@ const fn kind<T: JsonSchema + DeserializeOwned + Serialize>(name: &'static str) 
     Kind { name, schema: || schemars::schema_for!(T).to_value(), check: checked::<T> }
 }
 
-const PLATFORMS: [Kind; 9] = [
+const PLATFORMS: [Kind; 10] = [
     kind::<PlainOptions>("null"),
     kind::<PlainOptions>("native"),
     kind::<PlainOptions>("container"),
     kind::<OciOptions>("oci"),
     kind::<PlainOptions>("nspawn"),
     kind::<PlainOptions>("lxc"),
+    kind::<PlainOptions>("bubblewrap"),
     kind::<Anything>("qemu"),
     kind::<Anything>("libvirt"),
     kind::<FarOptions>("far"),
 ];
 
-const WORKLOADS: [Kind; 12] = [
+const WORKLOADS: [Kind; 13] = [
     kind::<Anything>("null"),
     kind::<RrParameters>("rr"),
     kind::<Anything>("stream"),
@@ -115,6 +116,7 @@ const WORKLOADS: [Kind; 12] = [
     kind::<Anything>("web-support"),
     kind::<Anything>("social"),
     kind::<TileParameters>("tile"),
+    kind::<Anything>("guest-start"),
     kind::<Anything>("exec"),
 ];
 
@@ -249,7 +251,7 @@ impl Catalog for Fake {
                 "rr" | "cpu" => Some(turns(20, 1, true)),
                 "stream" => Some(TurnTraits { renewed: Some(Renewed::Connections), ..turns(20, 1, true) }),
                 "store" => Some(turns(200, 10, false)),
-                "exec" => Some(TurnTraits { commands: Some(5), ..turns(0, 10, false) }),
+                "exec" | "guest-start" => Some(TurnTraits { commands: Some(5), ..turns(0, 10, false) }),
                 "web-banking" | "social" => Some(turns(500, 20, false)),
                 _ => None,
             },

@@ -27,6 +27,7 @@ mod run;
 mod said;
 mod secrets;
 mod size;
+mod starts;
 mod storage;
 mod survive;
 mod turns;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Baton, Failure};
+use crate::{Baton, Failure, Starter};
 use tare_model::Span;
 use tare_model::drive::{DriveResult, DriveSpec, SocketOptions};
 use tare_model::guest::{CommandDefaults, DataPlace, GuestSize};
@@ -34,6 +34,8 @@ pub struct WorkSite<'a> {
     /// What the guest uses and what is not measured, such as its database; `None` where the workload asks for none
     /// ([`crate::Workload::services`]) or the guest is not on the lab's network.
     pub services: Option<ServicesSite<'a>>,
+    /// What makes further guests like this one; `None` where nobody can, or the workload makes none ([`crate::Traits::made`]).
+    pub starter: Option<&'a dyn Starter>,
     /// Which of the trial's guests this is, from 0.
     pub index: u32,
     /// Instances of the application in the guest, at least 1.

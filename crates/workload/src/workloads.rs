@@ -6,6 +6,8 @@ use crate::entry::Entry;
 pub mod cpu;
 #[path = "../../../workloads/exec/host/mod.rs"]
 pub mod exec;
+#[path = "../../../workloads/guest_start/host/mod.rs"]
+pub mod guest_start;
 #[path = "../../../workloads/http/host/mod.rs"]
 pub mod http;
 #[path = "../../../workloads/java/host/mod.rs"]
@@ -41,6 +43,7 @@ pub const ALL: &[Entry] = &[
     http::ENTRY,
     cpu::ENTRY,
     tile::ENTRY,
+    guest_start::ENTRY,
     exec::ENTRY,
     null::ENTRY,
 ];

@@ -19,9 +19,10 @@ use tare_model::secret::SecretSource;
 use tare_model::traits::TurnTraits;
 use tare_model::trial::Measurement;
 use tare_model::turns::{TurnCount, Turns, TurnsDone};
-use tare_wire::{ExecResult, ExecSpec, Reply, Request, WireError};
+use tare_wire::ExecSpec;
 
 use crate::clock::monotonic_ns;
+use crate::command::{self, OUTPUT_BYTES, tail};
 use crate::entry::{Entry, normalise, read, schema};
 use crate::secret;
 use crate::{Baton, Driven, Prepared, Schedule, Traits, WorkSite, Workload, WorkloadError};
@@ -88,8 +89,6 @@ const RUNS: u32 = 5;
 const GAP: Span = Span::from_millis(10);
 /// Most unmeasured runs in a guest: each is waited for, and shown by nothing.
 const MOST_WARM_UP: u32 = 1000;
-/// Of each output stream of a command so much is kept, from its end.
-const OUTPUT_BYTES: u64 = 4 << 20;
 
 fn checked(parameters: &Value) -> Result<Parameters, FieldError> {
     let read: Parameters = read(parameters)?;
@@ -202,17 +201,9 @@ impl Exec {
 
     /// Runs the command once.
     fn run(&self, site: &WorkSite<'_>, spec: ExecSpec) -> Result<Ran, WorkloadError> {
-        let timeout = self.parameters.timeout.duration() + site.timeout;
         let start_ns = monotonic_ns();
-        let reply = site.guest.call(Request::Exec(spec), timeout);
+        let result = command::run(site.guest, spec, site.timeout)?;
         let window_ns = (start_ns, monotonic_ns());
-        let result = match reply {
-            Ok(Reply::Executed(result)) => result,
-            Ok(_) => return Err(WorkSite::unexpected("guest", "run a command")),
-            Err(WireError::Refused { reason, .. }) => return Err(WorkloadError::NotStarted(reason)),
-            Err(source) => return Err(WorkloadError::Agent { side: "guest", source }),
-        };
-        succeeded(&self.parameters, &result)?;
         let wall_s = window_ns.1.saturating_sub(start_ns) as f64 / 1e9;
         let mut metrics = BTreeMap::from([(WALL.to_owned(), wall_s)]);
         let stdout = String::from_utf8_lossy(&result.stdout);
@@ -302,29 +293,6 @@ fn driven(parameters: &Parameters, ran: &[Ran], in_turns: bool) -> Driven {
     }
 }
 
-/// Fails with all that helps when the command did not end well.
-fn succeeded(parameters: &Parameters, result: &ExecResult) -> Result<(), WorkloadError> {
-    let command = parameters.command.join(" ");
-    let how = match (result.timed_out, result.code, result.signal) {
-        (true, ..) => {
-            format!("took longer than {} and was killed; raise `timeout` if it needs longer", parameters.timeout)
-        }
-        (_, Some(0), _) => return Ok(()),
-        (_, Some(code), _) => format!("exited with code {code}"),
-        (_, None, Some(signal)) => format!("was killed by signal {signal} (9 is often the memory limit)"),
-        (_, None, None) => "ended in no known way".to_owned(),
-    };
-    let said = if result.stderr.is_empty() { tail(&result.stdout) } else { tail(&result.stderr) };
-    Err(WorkloadError::Command(format!("`{command}` {how}; it said: {said}")))
-}
-
-/// The end of an output, short enough for an error message.
-fn tail(output: &[u8]) -> String {
-    let from = output.len().saturating_sub(600);
-    let text = String::from_utf8_lossy(&output[from..]).trim().to_owned();
-    if text.is_empty() { "(nothing)".into() } else { text }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -354,25 +322,5 @@ mod tests {
         assert_eq!(turns.commands(), [(10, 1_000_000_010), (2_000_000_000, 4_000_000_000)]);
         assert!(turns.counts.iter().all(|turn| turn.operations == 1 && turn.response_ns == turn.measured_ns));
         assert_eq!(driven(&parameters, &[ran(1, 2, 1.0)], false).turns, None);
-    }
-
-    #[test]
-    fn a_command_that_ends_badly_is_reported_with_its_output() {
-        let parameters = checked(&json!({"command": ["fio", "job"]})).unwrap();
-        let mut result = ExecResult {
-            code: Some(1),
-            signal: None,
-            timed_out: false,
-            wall_ns: 1,
-            stdout: Vec::new(),
-            stderr: b"fio: no such job\n".to_vec(),
-            dropped_bytes: 0,
-        };
-        let error = succeeded(&parameters, &result).unwrap_err().to_string();
-        assert!(error.contains("`fio job` exited with code 1") && error.contains("no such job"), "{error}");
-        result.timed_out = true;
-        assert!(succeeded(&parameters, &result).unwrap_err().to_string().contains("raise `timeout`"));
-        result = ExecResult { code: Some(0), timed_out: false, ..result };
-        assert!(succeeded(&parameters, &result).is_ok());
     }
 }

@@ -56,7 +56,10 @@ impl Trial<'_> {
             let neighbours = [of(targets..gathered.guests.len()), members::others(&probed.samples)].concat();
             let cpus = &self.bench.plan.cpus.guests;
             gathered.flags.extend(flags);
-            gathered.cpu = tare_probe::cpu_account(&probed.samples, &windows, cpus, &measured, &neighbours);
+            // Guests that come and go are in no account, and what makes them is of the host.
+            let accountable = self.case.made == 0;
+            gathered.cpu = tare_probe::cpu_account(&probed.samples, &windows, cpus, &measured, &neighbours)
+                .filter(|_| accountable);
             gathered.flags.extend(tare_probe::guest_flags(&probed, window, &measured, gathered.cpu.as_ref()));
             self.count_disk(&mut measurement, &probed, &windows, driven.work, gathered);
             let work = driven.work / self.task.workload.unit_of_work().counted();

@@ -61,7 +61,7 @@ impl Trial<'_> {
             return Err(Stop { phase: Phase::Prepare, reason: reason.to_owned() });
         }
         let drivers: Vec<Vec<DriverSite<'_>>> = targets.iter().map(Target::drivers).collect();
-        let sites = self.sites(&targets, &drivers);
+        let sites = self.sites(&targets, &drivers, None);
         let prepared = self.prepare(&sites, gathered)?;
         let search = Search::new(spec, self.case.instances);
         let steps = Vec::new();
@@ -148,7 +148,7 @@ impl TargetTrial<'_> {
 
     /// Drives the guests once, with the load and the phases of this trial.
     fn offer(&mut self, trial: &Trial<'_>, load: f64, gathered: &mut Gathered) -> Result<Stepped, Stop> {
-        let sites = trial.sites(self.targets, self.drivers);
+        let sites = trial.sites(self.targets, self.drivers, None);
         trial.enter(Phase::Drive)?;
         let (mut driven, probed) = trial.drive(&mut self.prepared, &sites, gathered)?;
         trial.enter(Phase::Verify)?;
@@ -183,7 +183,7 @@ impl TargetTrial<'_> {
         self.begin(number, load)?;
         self.tell(number, load, true, None);
         let trial = Trial { load: self.spec.kind.at(load), ..*self.trial };
-        let sites = trial.sites(self.targets, self.drivers);
+        let sites = trial.sites(self.targets, self.drivers, None);
         trial.enter(Phase::Drive)?;
         let before_s = gathered.load_s;
         let driven = trial.drive(&mut self.prepared, &sites, gathered);

@@ -10,6 +10,7 @@ mod drive;
 mod driving;
 mod governed;
 mod judge;
+mod maker;
 mod members;
 mod provision;
 mod set;
@@ -381,7 +382,8 @@ impl<'a> Trial<'a> {
 
         self.enter(Phase::Prepare)?;
         let drivers: Vec<Vec<DriverSite<'_>>> = targets.iter().map(Target::drivers).collect();
-        let sites = self.sites(&targets, &drivers);
+        let maker = self.maker();
+        let sites = self.sites(&targets, &drivers, maker.as_ref());
         let mut prepared = self.prepare(&sites, gathered)?;
 
         self.enter(Phase::Drive)?;
@@ -428,12 +430,6 @@ impl<'a> Trial<'a> {
         self.enter(Phase::Parity)?;
         self.check_parity(gathered);
         Ok(targets)
-    }
-
-    /// The measured guests as their workload sees them, with the load of this trial's case.
-    fn sites<'s>(&self, targets: &'s [Target], drivers: &'s [Vec<DriverSite<'s>>]) -> Vec<WorkSite<'s>> {
-        let given = self.given(targets.len());
-        targets.iter().zip(drivers).filter_map(|(target, drivers)| target.site(drivers, &given)).collect()
     }
 
     /// Ends the agents of the drivers, and of what the guests use.

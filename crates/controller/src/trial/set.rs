@@ -7,6 +7,7 @@ use tare_workload::{DriverSite, WorkSite};
 
 use super::drive::Ready;
 use super::driving::{Driving, together};
+use super::maker::Maker;
 use super::target::Target;
 use super::{Running, Stop, Task};
 use crate::bench::Bench;
@@ -80,9 +81,11 @@ fn attempt(all: &mut [Running<'_>], spec: TurnSpec) -> Result<Vec<Outcome>, (usi
     make_busy(all)?;
     let drivers: Vec<Vec<Vec<DriverSite<'_>>>> =
         targets.iter().map(|own| own.iter().map(Target::drivers).collect()).collect();
-    let parts = all.iter().zip(targets.iter().zip(&drivers));
-    let sites: Vec<Vec<WorkSite<'_>>> =
-        parts.map(|(running, (targets, drivers))| running.trial.sites(targets, drivers)).collect();
+    let makers: Vec<Option<Maker<'_>>> = all.iter().map(|running| running.trial.maker()).collect();
+    let parts = all.iter().zip(&makers).zip(targets.iter().zip(&drivers));
+    let sites: Vec<Vec<WorkSite<'_>>> = parts
+        .map(|((running, maker), (targets, drivers))| running.trial.sites(targets, drivers, maker.as_ref()))
+        .collect();
     let mut prepared: Vec<Vec<Ready>> = Vec::new();
     for (arm, (running, sites)) in all.iter_mut().zip(&sites).enumerate() {
         let prepare = || {

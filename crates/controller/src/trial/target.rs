@@ -84,6 +84,7 @@ impl Target {
                 Some(ServicesSite { link: services.link(), address: services.address()?, data: services.data() })
             }),
             client_address: self.clients.first().and_then(Client::address),
+            starter: None,
         })
     }
 }

@@ -101,6 +101,7 @@ fn case(at: &Cursor<'_>, written: &file::Case<'_>, context: &Context<'_>, found:
             guest,
             seccomp,
             neighbours: neighbours(&written.neighbours),
+            made: traits.iter().map(|traits| traits.made).max().unwrap_or(0),
             busy_target: written.busy_target.or(false),
             qos: qos.clone().unwrap_or_default(),
             held_out: written.held_out.or(false),

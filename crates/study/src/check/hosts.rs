@@ -128,6 +128,10 @@ pub(super) fn in_numbers(context: &Context<'_>, arms: &[Arm], cases: &[Case]) {
             let help = "offer a fixed `load`, or leave the arm out; such arms go into a study of their own";
             refuse("cpu-target", "a share of the guests' CPUs as this host counts it", help);
         }
+        if case.made > 0 {
+            let help = "leave the arm out; such arms go into a study of their own";
+            refuse("workload", &format!("`{}`, which makes guests", case.workload), help);
+        }
         if context.catalog.traits(&case.into()).services() {
             let what =
                 format!("`{}`, which takes a database or the like beside the guest, on this host", case.workload);

@@ -164,7 +164,9 @@ pub(super) fn promised(case: &Case, arms: u64) -> u64 {
         CaseLoad::Density { spec, .. } => spec.promised(case.guest.memory).0,
         load => case.guest.memory.0.saturating_mul(load.guests().count.into()),
     };
-    measured.saturating_mul(arms).saturating_add(neighbours)
+    // The arms of a set make theirs one after the other.
+    let made = case.guest.memory.0.saturating_mul(case.made.into());
+    measured.saturating_mul(arms).saturating_add(neighbours).saturating_add(made)
 }
 
 /// The case that promises most, if it promises more than the host has. A case that adds guests may: it ends before the
@@ -184,5 +186,9 @@ pub(super) fn memory_refusal(study: &Study, host: &HostFacts) -> Option<PlanRefu
         || target.clone(),
         |n| format!("{target} and {} for each of {} neighbours", asked(n.guest.memory), n.count),
     );
+    let parts = match case.made {
+        0 => parts,
+        made => format!("{parts}, and {} for each of {made} that the workload makes", asked(case.guest.memory)),
+    };
     Some(PlanRefusal::Memory { case: case.id.clone(), need, parts, available: host.memory_available })
 }

@@ -140,6 +140,7 @@ pub fn work_site<'a>(
         instances: 1,
         commands: None,
         services: None,
+        starter: None,
     }
 }
 

@@ -1,0 +1,99 @@
+//! Starts as operations: guests that are made, answer and are taken away, one by one and in bursts.
+
+use tare_model::histogram;
+use tare_model::trial::{Measurement, Outcome, TrialRecord};
+use tare_record::RunFolder;
+
+use crate::common::{
+    CONTAINER, begin, expect_code, is_root, journal, kill, left_by_runs_into, ran, run, stderr, study, until,
+    write_study,
+};
+
+const CASES: &str = "[cases.alone]\nworkload = \"guest-start\"\n\
+    [cases.burst]\nworkload = \"guest-start\"\nload = { closed = { clients = 3 } }\n\
+    parameters = { command = [\"sh\", \"-c\", \"exit 0\"] }\n[turns]\nrounds = 4\n";
+
+fn starts(blocks: u32, cases: &str) -> String {
+    study(blocks, CONTAINER, "128MiB", &[("steady-state", "1s")], cases)
+}
+
+fn measured(trial: &TrialRecord) -> &Measurement {
+    match &trial.outcome {
+        Outcome::Completed(measured) => measured,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn every_start_counts_alone_and_in_a_burst_and_nothing_of_them_is_left() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (out, output) = ran(folder.path(), &starts(2, CASES));
+    expect_code(&output, 0);
+    let trials = RunFolder::open(&out).unwrap().trials().unwrap();
+    assert_eq!(trials.len(), 8);
+    for trial in &trials {
+        let (measured, burst) = (measured(trial), trial.planned.case == "burst");
+        let all = if burst { 12 } else { 4 };
+        assert_eq!((measured.counts["operations"], measured.counts["starts_failed"]), (all, 0));
+        assert_eq!(measured.histograms[histogram::RESPONSE].count(), all);
+        let [start, stop] = ["start_mean_s", "stop_mean_s"].map(|id| measured.metrics[id]);
+        assert!(start > 0.0 && stop > 0.0, "{measured:?}");
+        // A task ends after its guest has answered, and a burst takes longer than one start of it.
+        let more = ["task_mean_s", "burst_mean_s"].map(|id| measured.metrics.get(id).copied());
+        assert_eq!(more.map(|more| more.is_some()), [burst; 2]);
+        assert!(more.into_iter().flatten().all(|more| more > start), "{measured:?}");
+        assert!(trial.facts.contains_key("tare's own share, beside each start"), "{:?}", trial.facts);
+        assert!(!trial.flags.iter().any(|flag| flag.kind == "foreign-load"), "{:?}", trial.flags);
+        let turns = trial.turns.as_ref().expect("arms take turns");
+        assert_eq!(turns.done.counts.iter().map(|count| count.operations).sum::<u64>(), all);
+    }
+    let report = std::fs::read_to_string(out.join("report.md")).unwrap();
+    assert!(report.contains("start, create to first answer"), "{report}");
+    assert_eq!(left_by_runs_into(&out), Vec::<String>::new());
+}
+
+#[test]
+fn starts_whose_task_fails_end_the_trial_with_the_reason() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let failing = "[cases.task]\nworkload = \"guest-start\"\nparameters = { command = [\"sh\", \"-c\", \"echo no such thing >&2; exit 3\"] }\n";
+    let (out, output) = ran(folder.path(), &starts(1, failing));
+    assert_ne!(output.status.code(), Some(0), "{}", stderr(&output));
+    let trials = RunFolder::open(&out).unwrap().trials().unwrap();
+    let Outcome::Failed { reason, .. } = &trials[0].outcome else { panic!("{:?}", trials[0].outcome) };
+    assert!(reason.contains("1 of 1 starts failed") && reason.contains("exited with code 3"), "{reason}");
+    assert!(reason.contains("no such thing"), "{reason}");
+    assert_eq!(left_by_runs_into(&out), Vec::<String>::new());
+}
+
+#[test]
+fn a_run_that_is_killed_in_a_burst_leaves_nothing() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let long = CASES.replace("rounds = 4", "rounds = 500");
+    let path = write_study(folder.path(), &starts(1, &long));
+    let out = folder.path().join("run");
+    let mut running = begin(&path, &out);
+    until("starts", || journal(&out).contains("\"drive\""));
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    kill(&mut running);
+    until("the reaper to take everything away", || left_by_runs_into(&out).is_empty());
+}
+
+#[test]
+fn more_guests_than_the_host_has_memory_for_are_refused_by_the_plan() {
+    let folder = tempfile::tempdir().unwrap();
+    let crowd = "[cases.crowd]\nworkload = \"guest-start\"\nload = { closed = { clients = 256 } }\nguest = { memory = \"512GiB\" }\n";
+    let path = write_study(folder.path(), &starts(1, crowd));
+    let output = run(&["plan", path.to_str().unwrap()]);
+    assert_ne!(output.status.code(), Some(0));
+    let said = stderr(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("512GiB for each of 256 that the workload makes"), "{said}");
+}

@@ -1,0 +1,250 @@
+//! `guest-start`: guests are made, answer, and are taken away, over and over; or are made, run a command each, and are taken away.
+//!
+//! Guests are made in bursts of as many at one time as the load has clients: one by default, so that each start has the host to itself. Where
+//! arms take turns, each turn is one burst. The measured guest stands beside them and is idle.
+
+mod burst;
+mod figures;
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tare_model::Span;
+use tare_model::field::FieldError;
+use tare_model::guest::GuestSize;
+use tare_model::load::LoadModel;
+use tare_model::metric::{Better, MetricSpec, Unit, common};
+use tare_model::traits::TurnTraits;
+use tare_model::turns::Turns;
+
+use crate::clock::monotonic_ns;
+use crate::entry::{Entry, normalise, read, schema};
+use crate::{Baton, Driven, Failure, Prepared, Schedule, Starter, Traits, WorkSite, Workload, WorkloadError};
+use burst::Burst;
+
+/// The registry's line.
+pub const ENTRY: Entry = Entry {
+    name: "guest-start",
+    summary: "starts as operations: a guest is made, answers (and runs a command of yours), and is taken away; one by one or in bursts",
+    schema: schema::<Parameters>,
+    make: |parameters, load| {
+        let parameters = checked(parameters)?;
+        Ok(Box::new(Start { parameters, burst: burst_of(load)? }))
+    },
+    normalise: |parameters: &Value| -> Result<Value, FieldError> {
+        checked(parameters)?;
+        normalise::<Parameters>(parameters)
+    },
+    view: None,
+};
+
+/// Parameters of `guest-start`. How many guests are made at one time are the clients of `load` (1); how many times in a block, the `rounds` of `turns` (20).
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Parameters {
+    /// Program and arguments that each guest runs once it answers. No shell is used; write `["sh", "-c", "..."]` for one. The time from the first act of making the guest to the command's end
+    /// is then what is compared, beside that to the first answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    /// The command is killed, and the start counted as failed, after this long.
+    #[serde(default = "minute")]
+    pub timeout: Span,
+    /// Bursts before those that count, at most 100: files that a start reads are in the host's page cache then.
+    #[serde(default = "one")]
+    pub warm_up: u32,
+}
+
+const fn minute() -> Span {
+    Span::from_secs(60)
+}
+
+const fn one() -> u32 {
+    1
+}
+
+/// Bursts of an arm in a block where the study does not say.
+const ROUNDS: u32 = 20;
+/// Between two bursts the kernel takes apart what the last one left, such as namespaces.
+const GAP: Span = Span::from_millis(20);
+/// Most guests of a burst.
+const MOST_AT_ONCE: u32 = 256;
+/// Most bursts that do not count.
+const MOST_WARM_UP: u32 = 100;
+
+fn checked(parameters: &Value) -> Result<Parameters, FieldError> {
+    let read: Parameters = read(parameters)?;
+    if read.command.first().is_some_and(String::is_empty) {
+        return Err(FieldError::new(&["command"], "its program has no name")
+            .help("write the program and its arguments as a list: [\"python3\", \"-c\", \"import json\"]"));
+    }
+    if read.timeout == Span::ZERO {
+        return Err(FieldError::new(&["timeout"], "0s leaves the command no time"));
+    }
+    if read.warm_up > MOST_WARM_UP {
+        return Err(FieldError::new(&["warm-up"], format!("{} is more than {MOST_WARM_UP}", read.warm_up)));
+    }
+    Ok(read)
+}
+
+fn burst_of(load: &LoadModel) -> Result<u32, FieldError> {
+    match *load {
+        LoadModel::Closed { clients, think_time: Span::ZERO } if clients <= MOST_AT_ONCE => Ok(clients),
+        LoadModel::Closed { think_time: Span::ZERO, clients } => Err(FieldError::new(
+            &["load", "closed", "clients"],
+            format!("{clients} guests at one time are more than {MOST_AT_ONCE}"),
+        )),
+        LoadModel::Closed { .. } => {
+            Err(FieldError::new(&["load", "closed", "think-time"], "a burst is made once the last one is gone")
+                .help("leave `think-time` out"))
+        }
+        LoadModel::Open { .. } => {
+            Err(FieldError::new(&["load", "open"], "guests are made in bursts of so many clients")
+                .help("write `load = { closed = { clients = 8 } }`"))
+        }
+    }
+}
+
+struct Start {
+    parameters: Parameters,
+    /// Guests made at one time.
+    burst: u32,
+}
+
+impl Start {
+    /// The metric that the verdict is about.
+    fn verdict(&self) -> &'static str {
+        if self.parameters.command.is_empty() { common::STARTS_MEAN } else { common::TASKS_MEAN }
+    }
+}
+
+impl Workload for Start {
+    fn metrics(&self) -> Vec<MetricSpec> {
+        let mut ids = vec![
+            (common::STARTS_MEAN, "start, create to first answer, mean"),
+            (figures::START_P50, "start, create to first answer, median"),
+            (figures::START_P99, "start, create to first answer, 99th percentile"),
+        ];
+        if !self.parameters.command.is_empty() {
+            ids.extend([
+                (common::TASKS_MEAN, "task, create to the command's end, mean"),
+                (figures::TASK_P50, "task, create to the command's end, median"),
+                (figures::TASK_P99, "task, create to the command's end, 99th percentile"),
+            ]);
+        }
+        if self.burst > 1 {
+            ids.push((figures::BURST_MEAN, "burst, first create to last answer, mean"));
+        }
+        ids.push((figures::STOP_MEAN, "taking a guest away, mean"));
+        let spec = |(id, label): (&str, &str)| MetricSpec::new(id, label, Unit::Seconds, Better::Lower);
+        MetricSpec::with_primary(ids.into_iter().map(spec).collect(), self.verdict())
+    }
+
+    fn traits(&self, guest: &GuestSize, _: u32) -> Traits {
+        let (turn, warm_up, commands) = (Span::ZERO, Span::ZERO, Some(ROUNDS));
+        let turns = Some(TurnTraits { turn, warm_up, gap: GAP, renewed: None, freezes: false, commands });
+        Traits { made: self.burst, turns, ..Traits::of(*guest) }
+    }
+
+    fn prepare(&self, site: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {
+        let running = Running { parameters: self.parameters.clone(), burst: self.burst };
+        let starter = starter(site)?;
+        for _ in 0..self.parameters.warm_up {
+            Burst::of(self.burst, starter, &self.parameters)?.mostly_started()?;
+        }
+        Ok(Box::new(running))
+    }
+}
+
+fn starter<'a>(site: &WorkSite<'a>) -> Result<&'a dyn Starter, WorkloadError> {
+    site.starter.ok_or_else(|| {
+        let why = "guests of this arm are not made by tare";
+        Failure::new("start further guests", why, "leave the arm out, or the case").into()
+    })
+}
+
+struct Running {
+    parameters: Parameters,
+    burst: u32,
+}
+
+impl Running {
+    fn one(&self, starter: &dyn Starter) -> Result<Burst, WorkloadError> {
+        Burst::of(self.burst, starter, &self.parameters)
+    }
+
+    /// A burst in each of its arm's turns.
+    fn take_turns(&self, starter: &dyn Starter, turns: &Turns, baton: &Baton) -> Result<Vec<Burst>, WorkloadError> {
+        let take = |(round, &place): (u64, &u32)| {
+            if !baton.take(round.saturating_mul(turns.arms.into()).saturating_add(place.into())) {
+                return Err(WorkloadError::Command("the set ended before its turn came".to_owned()));
+            }
+            let burst = self.one(starter)?;
+            baton.pass();
+            Ok(burst)
+        };
+        (0..).zip(&turns.places).map(take).collect()
+    }
+
+    /// Bursts one after the other until steady state is over; those that began before it do not count. At least one does.
+    fn until_over(&self, starter: &dyn Starter, schedule: &Schedule) -> Result<Vec<Burst>, WorkloadError> {
+        let start_ns = if schedule.start_at_ns == 0 { monotonic_ns() } else { schedule.start_at_ns };
+        let from_ns = start_ns + schedule.phases.steady_offset_ns();
+        let to_ns = from_ns + schedule.phases.steady_state.ns;
+        let mut bursts = Vec::new();
+        while bursts.is_empty() || monotonic_ns() < to_ns {
+            let burst = self.one(starter)?;
+            if burst.window_ns.0 >= from_ns {
+                bursts.push(burst);
+            }
+        }
+        Ok(bursts)
+    }
+}
+
+impl Prepared for Running {
+    fn drive(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<Driven, WorkloadError> {
+        let starter = starter(site)?;
+        let turns: Option<(&Arc<Turns>, &Arc<Baton>)> = schedule.turns.as_ref().zip(schedule.baton.as_ref());
+        let bursts = match turns {
+            Some((turns, baton)) => self.take_turns(starter, turns, baton)?,
+            None => self.until_over(starter, schedule)?,
+        };
+        Burst::mostly_started_in(&bursts)?;
+        Ok(figures::driven(&bursts, !self.parameters.command.is_empty(), turns.is_some()))
+    }
+
+    fn verify(&mut self, _: &WorkSite<'_>, _: &mut Driven) -> Result<Option<String>, WorkloadError> {
+        // Each guest answered, its command ended well, and it was seen to be gone; what did otherwise was counted as failed.
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_compared_is_the_task_where_there_is_one() {
+        let load = LoadModel::Closed { clients: 1, think_time: Span::ZERO };
+        let primary = |parameters: &Value| (ENTRY.make)(parameters, &load).unwrap().metrics()[0].id.clone();
+        assert_eq!(primary(&json!({})), common::STARTS_MEAN);
+        assert_eq!(primary(&json!({"command": ["true"]})), common::TASKS_MEAN);
+    }
+
+    #[test]
+    fn what_it_cannot_do_is_refused_by_its_field() {
+        let refused = |parameters: Value, load: LoadModel| {
+            (ENTRY.make)(&parameters, &load).err().map(|error| error.path.join(".")).unwrap_or_default()
+        };
+        let closed = |clients, ns| LoadModel::Closed { clients, think_time: Span { ns } };
+        assert_eq!(refused(json!({"command": [""]}), closed(1, 0)), "command");
+        assert_eq!(refused(json!({"timeout": "0s"}), closed(1, 0)), "timeout");
+        assert_eq!(refused(json!({"warm-up": 101}), closed(1, 0)), "warm-up");
+        assert_eq!(refused(json!({}), closed(257, 0)), "load.closed.clients");
+        assert_eq!(refused(json!({}), closed(1, 5)), "load.closed.think-time");
+        assert_eq!(refused(json!({}), closed(256, 0)), "");
+    }
+}
