@@ -110,6 +110,7 @@ fn a_load_is_found_that_takes_the_share_and_is_measured_in_the_same_guest() {
     assert!((last.operations_per_s - measured.metrics[BURNT]).abs() < 1e-6);
     let seen = registry.seen();
     assert_eq!(seen.prepared, 1, "one guest, set up once");
+    assert_eq!(seen.stayed, (held.steps.len() as u32, 1), "kept at work from load to load, and ended once");
     let loads: Vec<f64> = seen.drives.iter().map(|(clients, ..)| f64::from(*clients)).collect();
     assert_eq!(loads, held.steps.iter().map(|step| step.load).collect::<Vec<_>>());
     let own = plan.study.cases[0].phases;

@@ -31,6 +31,8 @@ pub struct Burnt {
     pub prepared: u32,
     /// Clients, phases and seed of each drive, in order.
     pub drives: Vec<(u32, Phases, u64)>,
+    /// Drives before which it had notice that there would be more, and times that it was ended.
+    pub stayed: (u32, u32),
 }
 
 /// Shipped platforms, and the workload in place of every other.
@@ -78,12 +80,16 @@ impl Workload for Burning {
 
     fn prepare(&self, _: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {
         self.with(|seen| seen.prepared += 1);
-        Ok(Box::new(AtWork(self.clone())))
+        Ok(Box::new(AtWork { of: self.clone(), stays: false }))
     }
 }
 
 /// One guest's end.
-struct AtWork(Burning);
+struct AtWork {
+    of: Burning,
+    /// Whether it had notice that it will be driven again.
+    stays: bool,
+}
 
 impl AtWork {
     /// Has the guest do so many clients' work once.
@@ -105,7 +111,11 @@ impl AtWork {
 impl Prepared for AtWork {
     fn drive(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<Driven, WorkloadError> {
         let clients = site.load.connections();
-        self.0.with(|seen| seen.drives.push((clients, schedule.phases, schedule.seed)));
+        let noticed = u32::from(self.stays);
+        self.of.with(|seen| {
+            seen.drives.push((clients, schedule.phases, schedule.seed));
+            seen.stayed.0 += noticed;
+        });
         let start = schedule.start_at_ns + schedule.phases.steady_offset_ns();
         let end = start + schedule.phases.steady_state.ns;
         let until = |at_ns: u64| std::thread::sleep(Duration::from_nanos(at_ns.saturating_sub(tare_probe::now_ns())));
@@ -132,7 +142,16 @@ impl Prepared for AtWork {
     }
 
     fn verify(&mut self, _: &WorkSite<'_>, _: &mut Driven) -> Result<Option<String>, WorkloadError> {
-        let drives = self.0.with(|seen| seen.drives.len());
-        Ok((self.0.wrong == Some(drives)).then(|| REASON.to_owned()))
+        let drives = self.of.with(|seen| seen.drives.len());
+        Ok((self.of.wrong == Some(drives)).then(|| REASON.to_owned()))
+    }
+
+    fn stay(&mut self) {
+        self.stays = true;
+    }
+
+    fn end(&mut self, _: &WorkSite<'_>) -> Result<(), WorkloadError> {
+        self.of.with(|seen| seen.stayed.1 += 1);
+        Ok(())
     }
 }

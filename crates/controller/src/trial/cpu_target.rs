@@ -9,7 +9,7 @@ use tare_record::JournalEvent;
 use tare_workload::{Driven, DriverSite};
 
 use super::busy::spread;
-use super::drive::Ready;
+use super::drive::{Ready, end_work};
 use super::target::Target;
 use super::{Gathered, Stop, Trial};
 use crate::capacity::words;
@@ -62,13 +62,17 @@ impl Trial<'_> {
         }
         let drivers: Vec<Vec<DriverSite<'_>>> = targets.iter().map(Target::drivers).collect();
         let sites = self.sites(&targets, &drivers, None);
-        let prepared = self.prepare(&sites, gathered)?;
+        let mut prepared = self.prepare(&sites, gathered)?;
+        prepared.iter_mut().for_each(|ready| ready.stay());
         let search = Search::new(spec, self.case.instances);
         let steps = Vec::new();
         let mut running =
             TargetTrial { trial: self, spec, search, targets: &targets, drivers: &drivers, prepared, steps };
         let ended = running.go(gathered);
         let steps = std::mem::take(&mut running.steps);
+        if ended.is_ok() {
+            end_work(&mut running.prepared, &sites);
+        }
         drop(running);
         let outcome = match ended {
             Ok(Ok(measurement)) => Outcome::Completed(measurement),

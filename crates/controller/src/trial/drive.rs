@@ -36,6 +36,19 @@ pub(super) fn cancel(site: &WorkSite<'_>) {
     });
 }
 
+/// Ends what guests were driven with again and again. They are thrown away after it, so that a failure spoils nothing.
+pub(super) fn end_work(prepared: &mut [Ready], sites: &[WorkSite<'_>]) {
+    std::thread::scope(|scope| {
+        for (site, ready) in sites.iter().zip(prepared) {
+            scope.spawn(move || {
+                if let Err(error) = ready.end(site) {
+                    tracing::debug!(%error, guest = site.index, "what it was driven with goes with the guest");
+                }
+            });
+        }
+    });
+}
+
 /// Which hosts beside this one do not answer any more, of those that drive a guest; to be added to what went wrong.
 pub(super) fn lost_hosts(site: &WorkSite<'_>) -> String {
     let lost = site.drivers.iter().filter_map(|driver| Some((driver.clock.host()?, driver.client.ended()?)));

@@ -17,7 +17,7 @@ use tare_model::trial::{Outcome, Phase};
 use tare_model::units::ByteSize;
 use tare_workload::{DriverSite, WorkSite};
 
-use super::drive::Ready;
+use super::drive::{Ready, end_work};
 use super::governed::Governed;
 use super::target::{Target, clock_facts};
 use super::{Gathered, Stop, Trial};
@@ -192,23 +192,14 @@ impl Ascending<'_> {
         }
     }
 
-    /// Ends what the guests from this one on were driven with. They are thrown away after it, so that a failure spoils nothing.
+    /// Ends what the guests from this one on were driven with.
     fn end_work(&mut self, from: usize) {
         let given = self.trial.given(self.targets.len());
         let targets = self.targets.get(from..).unwrap_or_default();
         let drivers: Vec<Vec<DriverSite<'_>>> = targets.iter().map(Target::drivers).collect();
         let sites: Vec<WorkSite<'_>> =
             targets.iter().zip(&drivers).filter_map(|(target, drivers)| target.site(drivers, &given)).collect();
-        let prepared = self.prepared.get_mut(from..).unwrap_or_default();
-        std::thread::scope(|scope| {
-            for (site, ready) in sites.iter().zip(prepared) {
-                scope.spawn(move || {
-                    if let Err(error) = ready.end(site) {
-                        tracing::debug!(%error, guest = site.index, "what it was driven with goes with the guest");
-                    }
-                });
-            }
-        });
+        end_work(self.prepared.get_mut(from..).unwrap_or_default(), &sites);
     }
 
     fn end_drivers(&mut self, gathered: &mut Gathered) {
