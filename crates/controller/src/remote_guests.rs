@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use tare_model::sample::{Sample, Source};
 use tare_model::trial::Flag;
+use tare_platform::{Platform, Reach};
 
 /// Warnings of this host's probe that are about the host that carries the guests, which here it is not.
 const OF_THE_SUT: [&str; 2] = ["steal", "foreign-load"];
@@ -17,6 +18,43 @@ pub fn flags(seen: Vec<Flag>, mixed: bool) -> Vec<Flag> {
         flags.push(Flag { kind: "network-path".into(), detail: detail.into() });
     }
     flags
+}
+
+/// Whether a platform's guests are machines that exist already and are not this host's: nothing is seen of the host that carries them.
+pub fn are_elsewhere(platform: &dyn Platform) -> bool {
+    platform.reach() == Reach::Outside && platform.machines().is_some()
+}
+
+/// The fact that says by whose account the CPUs of machines elsewhere are busy to a share.
+pub const OWN_ACCOUNT: (&str, &str) = (
+    "the guests' CPU is counted by",
+    "each guest's own kernel: time that the hypervisor took from it (steal) is no part of the share, and what the hypervisor itself does for it is \
+     not seen",
+);
+
+/// Modes in which a CPU does no work of the guest's.
+const UNUSED: [&str; 3] = ["idle", "iowait", "steal"];
+
+/// CPU seconds that a machine has used by its own kernel, as a counter from its first sample on: all time of its CPUs less what they were idle and
+/// what was stolen from them. Columns of work are not added up: many kernels only sample them at timer ticks, while idle time is measured.
+/// Series `named`, of [`Source::InGuest`]; empty where it was not sampled.
+pub fn used(samples: &[Sample], target: &str, cpus: usize, named: &str) -> Vec<Sample> {
+    let source = Source::InGuest(target.to_owned());
+    let columns = UNUSED.map(|mode| format!("cpu_{mode}_s"));
+    let mut unused: BTreeMap<u64, (usize, f64)> = BTreeMap::new();
+    for sample in samples.iter().filter(|sample| sample.source == source && columns.contains(&sample.series)) {
+        let (seen, sum) = unused.entry(sample.at_ns).or_default();
+        *seen += 1;
+        *sum += sample.value;
+    }
+    unused.retain(|_, (seen, _)| *seen == columns.len());
+    let Some((&first_ns, &(_, first_s))) = unused.first_key_value() else { return Vec::new() };
+    let counter = |(at_ns, (_, unused_s)): (u64, (usize, f64))| {
+        let passed_s = at_ns.saturating_sub(first_ns) as f64 / 1e9;
+        let value = cpus as f64 * passed_s - (unused_s - first_s);
+        Sample { at_ns, source: source.clone(), series: named.to_owned(), value }
+    };
+    unused.into_iter().map(counter).collect()
 }
 
 /// Modes in which a CPU works, as series of a probe.
@@ -80,6 +118,33 @@ mod tests {
         let too_long = (500_000_000, 4_500_000_000);
         assert!(facts(&samples, "target", too_long, false).is_empty(), "not sampled to the end");
         assert!(facts(&samples, "other", window, false).is_empty());
+    }
+
+    #[test]
+    fn what_a_machine_used_is_all_time_of_its_cpus_less_what_was_idle_or_stolen() {
+        let sample = |name: &str, mode: &str, n: u64, value| Sample {
+            at_ns: n * 500_000_000,
+            source: Source::InGuest(name.into()),
+            series: format!("cpu_{mode}_s"),
+            value,
+        };
+        let mut samples = Vec::new();
+        for n in 0..=4_u64 {
+            let passed_s = n as f64 / 2.0;
+            // Of two CPUs half a CPU is idle, a tenth waits for a disk, and two tenths are stolen; ticks see nothing of the work.
+            for (mode, rate) in [("idle", 0.5), ("iowait", 0.1), ("steal", 0.2), ("user", 0.0)] {
+                samples.push(sample("target", mode, n, 7.0 + rate * passed_s));
+                samples.push(sample("target-2", mode, n, 9.0 * passed_s));
+            }
+        }
+        // A reading that broke off.
+        samples.push(sample("target", "idle", 9, 0.0));
+        let found = used(&samples, "target", 2, "used_s");
+        assert!(found.len() == 5 && found.iter().all(|own| own.source == Source::InGuest("target".into())));
+        let source = Source::InGuest("target".into());
+        let gained = tare_probe::gain(&found, &source, "used_s", (250_000_000, 1_750_000_000)).unwrap();
+        assert!((gained - 1.5 * 1.2).abs() < 1e-9, "{gained}");
+        assert!(used(&samples, "other", 2, "used_s").is_empty());
     }
 
     #[test]

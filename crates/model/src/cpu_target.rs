@@ -11,7 +11,8 @@ use crate::units::Span;
 pub struct CpuTarget {
     /// The kind of its loads.
     pub kind: LoadKind,
-    /// Share of the guests' CPUs, 0 to 1, as the host counts them ([`crate::metric::common::GUEST_CPU`]).
+    /// Share of the guests' CPUs, 0 to 1, as the host counts them or, of machines elsewhere, their own kernels
+    /// ([`crate::metric::common::GUEST_CPU`]).
     pub share: f64,
     /// How far the measured share may be from it, 0.02: two points. A measurement that is further off is one more reading; when the steps
     /// are used up the trial is invalid.

@@ -99,7 +99,8 @@ pub mod common {
     /// CPU seconds of the whole SUT an operation (or a byte), host's kernel threads included.
     pub const SERVICE_DEMAND: &str = "service_demand_cpu_s";
     /// Share of the CPUs of all measured guests (0 to 1) that their control groups used in the measured window, as the host counts it:
-    /// of a machine with all that emulates it for the guest. Absent without a control group.
+    /// of a machine with all that emulates it for the guest. Of machines elsewhere that are held to a share: as their own kernels count
+    /// it, without what was stolen from them. Absent otherwise without a control group.
     pub const GUEST_CPU: &str = "guest_cpu_share";
     /// Largest resident size of one instance of the application, bytes, mean of a guest's instances. Of workloads that start some.
     pub const INSTANCE_MEMORY: &str = "instance_memory_bytes";

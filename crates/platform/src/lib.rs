@@ -54,6 +54,7 @@ mod ssh;
 
 pub use client::{ClientPlace, client, services};
 pub use error::PlatformError;
+pub use parity::cpus_online;
 pub use platform::{
     Balloon, Charge, Comparable, CountReader, DataWanted, Guest, GuestLink, HostView, LinkEnd, Notes, Platform, Reach,
     ReapSite, Site, StartParts,

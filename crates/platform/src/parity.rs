@@ -58,6 +58,11 @@ pub(crate) fn in_own_kernel(
     rows
 }
 
+/// CPUs that are online in a guest with a kernel of its own, by that kernel; `None` where it does not tell.
+pub fn cpus_online(facts: &AgentFacts) -> Option<usize> {
+    fact(facts, "cpus online").and_then(count)
+}
+
 /// How many CPUs a list such as `0-3,6` has.
 pub(crate) fn count(list: &str) -> Option<usize> {
     list.split(',').try_fold(0, |sum, run| {

@@ -376,7 +376,7 @@ table! {
 table! {
     /// `cpu-target` of a case.
     CpuTarget<'a> {
-        /// The share of the guests' CPUs that is to be busy, as the host counts it, 0.01 to 0.99.
+        /// The share of the guests' CPUs that is to be busy, as the host counts it or, of machines elsewhere, their own kernel: 0.01 to 0.99.
         required share: Ratio<10, 990> = "0.4",
         /// How far the measured share may be from it, 0.001 to 0.2 (0.02: two points). Default 0.02.
         optional tolerance: Ratio<1, 200> = "0.02",

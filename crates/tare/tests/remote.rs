@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::common::{
     begin, expect_code, journal, kill, left_by_runs_into, outcomes, processes_of, query, ran, run, run_ids,
-    small_study, stderr, stdout, tare, until, write_study,
+    small_study, stderr, stdout, study_of, tare, until, write_study,
 };
 use sshd::{PLAIN, Sshd, apart};
 use tare_model::trial::{Outcome, TrialRecord};
@@ -210,5 +210,54 @@ fn the_study_of_the_reference_is_planned() {
         // No machine is asked, so none is missing.
         expect_code(&planned, 0);
         assert_eq!(stderr(&planned), "");
+    });
+}
+
+/// Where kv's server is on both ends.
+const REDIS: &str = "/usr/bin/redis-server";
+
+/// A study of the machine alone, of this case and with these phases.
+fn far_alone(arm: &str, steady_state: &str, case: &str) -> String {
+    let phases = [("warm-up", "200ms"), ("steady-state", steady_state)];
+    study_of("baseline = \"far\"\nblocks = 1", arm, "256MiB", &phases, case)
+}
+
+#[test]
+fn a_machine_behind_ssh_is_held_to_a_share_of_cpu_by_its_own_account() {
+    apart(skipped, |sshd| {
+        if !Path::new(REDIS).exists() {
+            return skipped("there is no redis-server here");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let held = "[cases.held]\nworkload = \"kv\"\nparameters = { keys = 1000 }\n\
+                    load = { closed = { think-time = \"1ms\" } }\n\
+                    cpu-target = { share = 0.5, tolerance = 0.2, from = 4, most = 64, step = \"1s\", steps = 8 }\n";
+        let text = far_alone(&arm(sshd, ""), "2s", held);
+        let study = write_study(folder.path(), &text);
+        let planned = run(&["plan", study.to_str().unwrap()]);
+        expect_code(&planned, 0);
+        assert!(stdout(&planned).contains("that its own kernel counts"), "{}", stdout(&planned));
+        let (out, output) = ran(folder.path(), &text);
+        is_clean(&out);
+        let trials = trials(&out);
+        let [trial] = trials.as_slice() else { panic!("{}", stderr(&output)) };
+        assert!(
+            trial.facts["the guests' CPU is counted by"].starts_with("each guest's own kernel"),
+            "{:?}",
+            trial.facts
+        );
+        // What else runs on this machine is in its kernel's account, too, and may take all that is asked.
+        match &trial.outcome {
+            Outcome::Completed(measured) => {
+                let found = measured.cpu_search.as_ref().expect("what was held");
+                assert!((found.share - 0.5).abs() <= 0.2 && !found.course.is_empty(), "{found:?}");
+                assert!(found.steps.iter().all(|step| step.share > 0.0 && step.share < 1.1), "{found:?}");
+                assert_eq!(measured.metrics["guest_cpu_share"].to_bits(), found.share.to_bits());
+            }
+            Outcome::Invalid { reason } => {
+                assert!(reason.contains("of the guests' CPUs") && trial.facts.contains_key("step 01"), "{reason}");
+            }
+            failed @ Outcome::Failed { .. } => panic!("{failed:?}"),
+        }
     });
 }

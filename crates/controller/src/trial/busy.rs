@@ -1,11 +1,13 @@
-//! How busy the guests' CPUs were, as the host counts it.
+//! How busy the guests' CPUs were: as the host counts it, or, of machines elsewhere, as their own kernels do.
 
 use tare_model::sample::{Sample, Source};
+use tare_model::study::CaseLoad;
 use tare_model::units::Span;
 
-use super::target::source;
+use super::target::{source, target_name};
 use super::turns::length;
 use super::{Gathered, Trial};
+use crate::remote_guests;
 
 /// The CPU of a control group in the samples, seconds since it was made.
 const USED: &str = "cpu_total_s";
@@ -15,7 +17,15 @@ const INTERVAL: Span = Span::from_secs(1);
 const FEWEST: u64 = 10;
 const MOST: u64 = 300;
 
-/// What the control groups of all measured guests have used over time.
+/// Whose account of the guests' CPUs is read.
+pub(super) enum Account {
+    /// This host's, of their control groups.
+    Host,
+    /// Their own kernels', which have so many CPUs each.
+    Guests(Vec<usize>),
+}
+
+/// What all measured guests have used over time.
 pub(super) struct Busy {
     /// Of each guest.
     used: Vec<(Source, Vec<Sample>)>,
@@ -26,12 +36,34 @@ pub(super) struct Busy {
 }
 
 impl Trial<'_> {
-    /// What the measured guests have used, from the samples of the host's probe.
+    /// Whose account there is of the CPUs of the measured guests; `None`: of one of them there is none. That of a guest's own kernel counts
+    /// only where a share is held: in other cases it would stand beside shares that this host counts.
+    pub(super) fn account(&self, gathered: &Gathered) -> Option<Account> {
+        let measured = gathered.measured();
+        if measured.iter().all(|guest| !guest.groups().is_empty()) {
+            return Some(Account::Host);
+        }
+        let is_held = matches!(self.case.load, CaseLoad::CpuTarget { .. });
+        let cpus: Option<Vec<usize>> = measured.iter().map(|guest| tare_platform::cpus_online(guest.facts())).collect();
+        cpus.filter(|_| is_held && remote_guests::are_elsewhere(self.task.platform)).map(Account::Guests)
+    }
+
+    /// What the measured guests have used, from the samples of the host's probe or, of machines elsewhere, from those of the guests' own that
+    /// were gathered.
     pub(super) fn busy(&self, samples: &[Sample], gathered: &Gathered) -> Busy {
+        let sampled_ns = self.bench.plan.study.lab.sample_interval.ns;
+        if let Some(Account::Guests(cpus)) = self.account(gathered) {
+            let used = cpus.iter().enumerate().map(|(n, cpus)| {
+                let name = target_name(n);
+                let own = remote_guests::used(&gathered.samples, &name, *cpus, USED);
+                (Source::InGuest(name), own)
+            });
+            return Busy { used: used.collect(), cpus: cpus.iter().sum::<usize>() as f64, sampled_ns };
+        }
         let asked = gathered.measured().iter().map(|guest| guest.spec().size.cpus);
         let cpus = usable(asked, self.bench.plan.cpus.guests.len());
         let sources = (0..gathered.targets).map(|n| source(n, gathered.targets));
-        Busy::of(samples, sources, f64::from(cpus), self.bench.plan.study.lab.sample_interval.ns)
+        Busy::of(samples, sources, f64::from(cpus), sampled_ns)
     }
 }
 
@@ -55,8 +87,8 @@ impl Busy {
         Self { used: sources.map(own).collect(), cpus, sampled_ns }
     }
 
-    /// The busy share of the guests' CPUs in a window, 0 to 1, a little more where a quota lets a guest catch up; `None` where a guest
-    /// has no control group, or its samples do not reach over the window.
+    /// The busy share of the guests' CPUs in a window, 0 to 1, a little more where a quota lets a guest catch up; `None` where nobody counts
+    /// a guest's, or its samples do not reach over the window.
     pub(super) fn share(&self, window: (u64, u64)) -> Option<f64> {
         self.share_of(&[window])
     }

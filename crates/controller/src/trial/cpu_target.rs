@@ -8,7 +8,7 @@ use tare_model::trial::{Measurement, Outcome, Phase};
 use tare_record::JournalEvent;
 use tare_workload::{Driven, DriverSite};
 
-use super::busy::spread;
+use super::busy::{Account, spread};
 use super::drive::{Ready, end_work};
 use super::target::Target;
 use super::{Gathered, Stop, Trial};
@@ -16,6 +16,7 @@ use crate::capacity::words;
 use crate::cpu_target::{Next, Search, percent};
 use crate::neighbours;
 use crate::observer::CpuSearchNow;
+use crate::remote_guests::OWN_ACCOUNT;
 
 /// A search under way, in guests that stand.
 struct TargetTrial<'t> {
@@ -55,10 +56,17 @@ impl Trial<'_> {
     pub(super) fn meet_cpu_target(&self, spec: &CpuTarget, gathered: &mut Gathered) -> Result<Outcome, Stop> {
         let targets = self.set_up(gathered)?;
         self.enter(Phase::Prepare)?;
-        if gathered.measured().iter().any(|guest| guest.groups().is_empty()) {
-            let reason = "`cpu-target` asks for a share of the guests' CPUs, and a guest of this arm has no control group of its own in which \
-                          the host would count its CPU. Use a platform with one, or offer a fixed `load`";
-            return Err(Stop { phase: Phase::Prepare, reason: reason.to_owned() });
+        match self.account(gathered) {
+            Some(Account::Host) => {}
+            Some(Account::Guests(_)) => {
+                let (name, whose) = OWN_ACCOUNT;
+                gathered.facts.insert(name.to_owned(), whose.to_owned());
+            }
+            None => {
+                let reason = "`cpu-target` asks for a share of the guests' CPUs, and a guest of this arm has no control group of its own in \
+                              which the host would count its CPU. Use a platform with one, or offer a fixed `load`";
+                return Err(Stop { phase: Phase::Prepare, reason: reason.to_owned() });
+            }
         }
         let drivers: Vec<Vec<DriverSite<'_>>> = targets.iter().map(Target::drivers).collect();
         let sites = self.sites(&targets, &drivers, None);
@@ -265,7 +273,7 @@ fn step_of(load: f64, share: f64, driven: &Driven) -> CpuSearchStep {
 }
 
 fn not_counted() -> Stop {
-    let reason = "the CPU of the guests' control groups was not sampled over the whole window, so that nothing can be said of their share. \
+    let reason = "the CPU of the guests was not sampled over the whole window, so that nothing can be said of their share. \
                   See whether the host was overloaded, or ask for a longer `step` and `steady-state`";
     Stop { phase: Phase::Collect, reason: reason.to_owned() }
 }

@@ -124,8 +124,9 @@ impl Platform for Ssh {
             "It is reached over a network that was there before the run; what that network costs is in its figures."
                 .into(),
             "tare limits nothing there: CPUs and memory are what the machine has, read from inside.".into(),
-            "Its CPU figures are its own kernel's. The host that carries it is not sampled, so no service demand is \
-             reported."
+            "Its CPU figures are its own kernel's, also those of a load that is to keep its CPUs busy to a share: time that the hypervisor took \
+             from it (steal) is seen there, and what the hypervisor itself does for it is not. The host that carries it is not sampled, so no \
+             service demand is reported."
                 .into(),
         ];
         let start = if self.options.start.is_none() && self.options.restore.is_none() {
@@ -247,7 +248,7 @@ fn bring_up(options: &Options, builder: &mut GuestBuilder<'_>, held: &Held) -> R
 
 /// What the machine has, beside what was asked.
 fn rows(spec: &GuestSpec, facts: &AgentFacts) -> Vec<ParityRow> {
-    let cpus = parity::fact(facts, "cpus online").and_then(parity::count);
+    let cpus = parity::cpus_online(facts);
     let memory = parity::fact(facts, "memory total").and_then(parity::kilobytes);
     let asked = spec.size.memory.0;
     // A kernel keeps a part for itself before it counts: page descriptors (1.6 %), its own image, a crash kernel.

@@ -55,7 +55,8 @@ pub(super) fn lead(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Opt
         Column::text(&format!("Tried, in order ({noun}: CPU)")),
     ];
     let caption = "The load was changed while the instances ran, until the guest\u{2019}s CPUs were busy to the \
-                   requested share. The last try is the measurement. The host counts the CPU.";
+                   requested share. The last try is the measurement. The host counts the CPU; of a machine elsewhere \
+                   its own kernel does.";
     let mut table = Table::new(caption, columns);
     for (look, block, search) in shown(case, arms) {
         let within = (search.share - search.target).abs() <= search.tolerance;

@@ -1,6 +1,6 @@
 //! `[hosts]`: the machines that take part beside the host that tare is started on; `[roles]`: who does what.
 
-use tare_model::study::{Arm, Case, CaseLoad, Host, LOCAL, LabSpec, Roles};
+use tare_model::study::{Arm, Case, Host, LOCAL, LabSpec, Roles};
 
 use super::{Context, listed, schema_of};
 use crate::file;
@@ -123,10 +123,6 @@ pub(super) fn in_numbers(context: &Context<'_>, arms: &[Arm], cases: &[Case]) {
         if case.load.is_density() {
             let help = "measure one guest, or leave the arm out; such arms go into a study of their own";
             refuse("density", "guests that are added one by one", help);
-        }
-        if matches!(case.load, CaseLoad::CpuTarget { .. }) {
-            let help = "offer a fixed `load`, or leave the arm out; such arms go into a study of their own";
-            refuse("cpu-target", "a share of the guests' CPUs as this host counts it", help);
         }
         if case.made > 0 {
             let help = "leave the arm out; such arms go into a study of their own";

@@ -1,6 +1,6 @@
 //! What it means for a run that some of its machines are not this host's guests.
 
-use tare_model::study::{Arm, Case, Study};
+use tare_model::study::{Arm, Case, CaseLoad, Study};
 
 use crate::catalog::Catalog;
 
@@ -31,6 +31,7 @@ pub(super) fn differences(study: &Study, catalog: &dyn Catalog) -> Vec<String> {
             named(&outside)
         ));
     }
+    all.extend(held(study, catalog));
     if let (Some(_), Some(rate)) = (&study.lab.wire, study.lab.link_rate) {
         all.push(format!("{rate} bounds the driver of this host alone: the card of the wire has a rate of its own"));
     }
@@ -49,6 +50,25 @@ pub(super) fn differences(study: &Study, catalog: &dyn Catalog) -> Vec<String> {
     }
     all.extend(study.cases.iter().filter_map(|case| idle_hosts(study, case)));
     all
+}
+
+/// Arms that are machines which exist already, elsewhere.
+fn existing<'s>(study: &'s Study, catalog: &dyn Catalog) -> Vec<&'s Arm> {
+    let outside = study.arms.iter().filter(|arm| catalog.reaches_outside(&arm.platform, &arm.options));
+    outside.filter(|arm| catalog.machines(&arm.platform, &arm.options).is_some()).collect()
+}
+
+/// By whose account the CPUs of machines elsewhere are busy to a share, where that is asked.
+fn held(study: &Study, catalog: &dyn Catalog) -> Option<String> {
+    let existing = existing(study, catalog);
+    let is_held = study.cases.iter().any(|case| matches!(case.load, CaseLoad::CpuTarget { .. }));
+    (is_held && !existing.is_empty()).then(|| {
+        format!(
+            "{} held to a share of CPU that its own kernel counts: time that the hypervisor took from it (steal) is no part of it, and \
+             what the hypervisor itself does for it is not seen",
+            named(&existing)
+        )
+    })
 }
 
 /// Which hosts offer no load in a case, for want of drivers.

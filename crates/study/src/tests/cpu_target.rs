@@ -180,12 +180,27 @@ fn what_no_other_case_predicts_cannot_be_held_out() {
 }
 
 #[test]
-fn machines_that_tare_does_not_make_have_no_cpu_to_be_held_and_reach_no_database_here() {
+fn machines_that_tare_does_not_make_reach_no_database_here() {
     let text = GOOD
         .replace("[cases.fixed]", "[arms.away]\nplatform = \"far\"\noptions = { host = \"there\" }\n\n[cases.fixed]");
-    let error = parse("cpu_target.toml", &text, &Fake).unwrap_err().render(false);
-    assert!(error.contains("`cases.rate.cpu-target` asks for a share of the guests' CPUs"), "{error}");
-    assert!(error.contains("`cases.fixed.workload` asks for `social`"), "{error}");
+    let error = parse("cpu_target.toml", &text, &Fake).unwrap_err();
+    let paths: Vec<String> = error.problems().iter().map(|problem| problem.path.join(".")).collect();
+    assert_eq!(paths, ["cases.fixed.workload", "cases.fixed-check.workload", "cases.held.workload"]);
+    let text = error.render(false);
+    assert!(text.contains("`cases.fixed.workload` asks for `social`"), "{text}");
+}
+
+#[test]
+fn a_machine_elsewhere_is_held_to_a_share_that_its_own_kernel_counts() {
+    let text = "schema = 1\nname = \"far\"\nquestion = \"How busy?\"\nbaseline = \"here\"\nblocks = 1\nnoise-floor = false\n\
+                [arms.here]\nplatform = \"native\"\n[arms.there]\nplatform = \"far\"\noptions = { host = \"a\" }\n\
+                [guest]\ncpus = 1\nmemory = \"64MiB\"\n[phases]\nsteady-state = \"1s\"\n\
+                [cases.held]\nworkload = \"rr\"\ncpu-target = { share = 0.4, most = 90 }\n";
+    let said = |text: &str| {
+        let differences = plan(&study_of(text), &roomy(), &Fake).unwrap().differences;
+        differences.iter().any(|said| said.starts_with("`there` is held to a share of CPU that its own kernel counts"))
+    };
+    assert!(said(text) && !said(&text.replace("cpu-target = { share = 0.4, most = 90 }\n", "")));
 }
 
 #[test]
