@@ -233,7 +233,7 @@ fn head(plan: &Plan, found: &DensityFindings, (arm, base): (&ArmDensity, &ArmDen
         0 | 1 => format!(" of {}", words::value(found.guest_memory_bytes as f64, &Unit::Bytes)),
         _ => String::new(),
     };
-    let ratio = if found.host_memory_bytes == 0 || arm.held == 0 {
+    let ratio = if found.host_memory_bytes == 0 || arm.held == 0 || arm.is_elsewhere() {
         String::new()
     } else {
         format!(", {:.1} times the host's memory", promised(found, arm) / found.host_memory_bytes as f64)

@@ -10,14 +10,19 @@ use tare_workload::Workload;
 use crate::error::ControllerError;
 use crate::host::HostAccess;
 use crate::registry::{Registry, Shipped};
+use crate::remote_guests;
 
 /// Why an arm cannot be run as the study asks for memory, and what would help; `None`: it can.
 pub fn refusal(arm: &Arm, platform: &dyn Platform, study: &Study, host: &dyn HostAccess) -> Option<Refusal> {
     if let Some(case) = study.cases.iter().find(|case| case.load.is_density())
         && platform.reach() == Reach::Outside
+        && !remote_guests::are_elsewhere(platform)
     {
-        let reason = format!("case `{}` fills the memory of this host, and this arm's guests are elsewhere", case.id);
-        return Some(Refusal::new(reason, "use a platform whose guests are on this host"));
+        let reason = format!(
+            "case `{}` adds guests one by one, and this arm's is the one that has what its options name: a device, or a machine of this host",
+            case.id
+        );
+        return Some(Refusal::new(reason, "use a platform whose guests are on the lab's network"));
     }
     arm.host_memory.merging.and_then(|_| merging_refusal(platform, &host.kernel()))
 }

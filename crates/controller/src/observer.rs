@@ -14,8 +14,8 @@ pub struct ScaleUpNow {
     pub most: u32,
     /// Whether load is offered.
     pub load: bool,
-    /// Memory of the host that is available, bytes.
-    pub available_bytes: u64,
+    /// Memory of the host that is available, bytes; `None` where the guests are elsewhere.
+    pub available_bytes: Option<u64>,
     /// Saved by merging, bytes.
     pub saved_bytes: u64,
 }

@@ -65,8 +65,13 @@ impl Ran {
 
 /// Runs a plan on a host with this mishap, and sees that nothing is left of it.
 fn ran(agent: &Path, name: &str, plan: &Plan, mishap: Mishap) -> Ran {
+    ran_on(agent, name, plan, |kernel| Crowd::new(mishap, kernel).unwrap())
+}
+
+/// The same on a host of which the kernel's files are in a folder.
+fn ran_on(agent: &Path, name: &str, plan: &Plan, host: impl FnOnce(&Path) -> Crowd) -> Ran {
     let folder = tempfile::tempdir().unwrap();
-    let crowd = Crowd::new(mishap, &folder.path().join("kernel")).unwrap();
+    let crowd = host(&folder.path().join("kernel"));
     let run_id = format!("density-{}-{name}", std::process::id());
     let out = folder.path().join("run");
     let (ended, records) = run_plan(plan, &crowd, (&out, agent, &run_id), &Quiet, &Cancel::new());
@@ -113,6 +118,37 @@ fn guests_are_added_along_the_list_and_all_is_reported() {
     // The host over time, from before the first guest to the end.
     assert_eq!((scale_up.course[0].guests, scale_up.course[0].available_bytes), (0, AVAILABLE));
     assert!(scale_up.course.windows(2).all(|pair| pair[1].at_s > pair[0].at_s));
+}
+
+#[test]
+fn machines_elsewhere_are_added_until_one_does_not_start_and_this_hosts_memory_has_no_part_in_it() {
+    let Some(agent) = ready() else { return };
+    // On this host none would fit.
+    let mut plan = scale_up_plan(GuestSeries::Search { from: 1, most: 8 });
+    spec(&mut plan).reserve = Some(ByteSize(AVAILABLE));
+    let host = |kernel: &Path| Crowd::new(Mishap::Start(4), kernel).unwrap().elsewhere(8);
+    let ran = ran_on(&agent, "elsewhere", &plan, host);
+    let (measured, scale_up) = ran.measured();
+    assert_eq!(levels(scale_up), [(1, true), (2, true), (3, true)]);
+    assert_eq!((scale_up.stopped.kind, scale_up.stopped.guests), (StopKind::Start, 3));
+    assert!(scale_up.stopped.detail.contains(REASON), "{}", scale_up.stopped.detail);
+    assert_eq!(measured.metrics[metric::HELD], 3.0);
+    let of_the_host = [
+        metric::HOST_CPU,
+        metric::PROMISED,
+        metric::OVERCOMMIT,
+        metric::AVAILABLE,
+        metric::GUEST_COST,
+        metric::GUEST_UNIQUE,
+    ];
+    for (level, guests) in scale_up.levels.iter().zip([1.0, 2.0, 3.0]) {
+        assert!((level.metrics[metric::OPERATIONS] - guests * RATE_OF_EACH).abs() < 1e-6);
+        assert!(of_the_host.iter().all(|id| !level.metrics.contains_key(*id)), "{:?}", level.metrics);
+    }
+    assert!(scale_up.course.is_empty());
+    let facts = &ran.records[0].facts;
+    assert!(facts["memory of the host under the guests"].starts_with("not seen"), "{facts:?}");
+    assert!(!facts.contains_key("memory that all guests together may take"), "{facts:?}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::audit::AuditEntry;
 use crate::cpu_target::CpuSearch;
-use crate::density::CoursePoint;
+use crate::density::{CoursePoint, metric};
 use crate::deviation::Deviation;
 use crate::environment::Environment;
 use crate::guest::ParityRow;
@@ -206,6 +206,15 @@ pub struct ArmDensity {
     pub models: Vec<FittedModel>,
     /// Names of the guests that make one tile, where they are added by tiles; numbers of guests are multiples of as many.
     pub tile: Vec<String>,
+}
+
+impl ArmDensity {
+    /// Whether nothing was seen of the memory of the host under its guests, as they are machines elsewhere: numbers of guests that have figures have
+    /// no overcommit ratio.
+    pub fn is_elsewhere(&self) -> bool {
+        let figures = |id: &str| self.levels.iter().any(|level| level.metrics.contains_key(id));
+        figures(metric::OPERATIONS) && !figures(metric::OVERCOMMIT)
+    }
 }
 
 /// One number of guests on one arm.

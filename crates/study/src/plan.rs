@@ -151,7 +151,7 @@ pub fn plan(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -> Result<Pl
     let cost = cost::cost(study, host, catalog);
     let elsewhere = hosts::all_outside(study, catalog);
     refusals.extend(if elsewhere { None } else { cost::memory_refusal(study, host) });
-    refusals.extend(density::refusals(study, host, catalog));
+    refusals.extend(if elsewhere { Vec::new() } else { density::refusals(study, host, catalog) });
     refusals.extend(disk::refusals(study, host, catalog));
     let Some(placed) = placed.filter(|_| refusals.is_empty()) else { return Err(refused(refusals)) };
     // Beside machines elsewhere, the size is that of these.

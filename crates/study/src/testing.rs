@@ -46,6 +46,9 @@ struct OciOptions {
 struct FarOptions {
     /// Where it is.
     host: String,
+    /// How many there are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    machines: Option<u32>,
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]

@@ -206,7 +206,8 @@ fn scale_up(now: &ScaleUpNow) -> String {
     let ScaleUpNow { guests, most, load, available_bytes, saved_bytes } = now;
     let saved = if *saved_bytes > 0 { format!(", saved {:.2} GiB", gib(*saved_bytes)) } else { String::new() };
     let load = if *load { ", under load" } else { "" };
-    format!("guests {guests} of {most}{load}, available {:.2} GiB{saved}", gib(*available_bytes))
+    let available = available_bytes.map_or_else(String::new, |bytes| format!(", available {:.2} GiB", gib(bytes)));
+    format!("guests {guests} of {most}{load}{available}{saved}")
 }
 
 /// Seconds that the trials from `next` on will take.
@@ -498,10 +499,12 @@ mod tests {
 
     #[test]
     fn how_far_a_scale_up_is_is_shown_with_what_is_saved_where_something_is() {
-        let now = ScaleUpNow { guests: 3, most: 32, load: false, available_bytes: 5 << 29, saved_bytes: 0 };
+        let now = ScaleUpNow { guests: 3, most: 32, load: false, available_bytes: Some(5 << 29), saved_bytes: 0 };
         assert_eq!(scale_up(&now), "guests 3 of 32, available 2.50 GiB");
         let now = ScaleUpNow { load: true, saved_bytes: 1 << 30, ..now };
         assert_eq!(scale_up(&now), "guests 3 of 32, under load, available 2.50 GiB, saved 1.00 GiB");
+        let elsewhere = ScaleUpNow { available_bytes: None, saved_bytes: 0, ..now };
+        assert_eq!(scale_up(&elsewhere), "guests 3 of 32, under load");
     }
 
     #[test]

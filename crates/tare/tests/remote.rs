@@ -11,14 +11,19 @@ use crate::common::{
     begin, expect_code, journal, kill, left_by_runs_into, outcomes, processes_of, query, ran, run, run_ids,
     small_study, stderr, stdout, study_of, tare, until, write_study,
 };
+use serde_json::{Value, json};
 use sshd::{PLAIN, Sshd, apart};
+use tare_model::density::{StopKind, metric};
 use tare_model::trial::{Outcome, TrialRecord};
 use tare_record::RunFolder;
 use tare_testkit::skipped;
 
 /// The options of a machine, as TOML.
 fn machine(sshd: &Sshd, more: &str) -> String {
-    let options = sshd.options(PLAIN);
+    in_toml(&sshd.options(PLAIN), more)
+}
+
+fn in_toml(options: &Value, more: &str) -> String {
     let fields: Vec<String> =
         options.as_object().unwrap().iter().map(|(key, value)| format!("{key} = {value}")).collect();
     format!("{{ {}{more} }}", fields.join(", "))
@@ -259,5 +264,76 @@ fn a_machine_behind_ssh_is_held_to_a_share_of_cpu_by_its_own_account() {
             }
             failed @ Outcome::Failed { .. } => panic!("{failed:?}"),
         }
+    });
+}
+
+/// An arm of several machines, which are all the one behind the sshd, each with an address of its own. Their commands write what they do to a
+/// log; the one of this number does not start.
+fn several(sshd: &Sshd, machines: u32, broken: u32, log: &Path) -> String {
+    let config = sshd.folder().join("several");
+    std::fs::write(&config, "Host vm*\n  HostName 127.0.0.1\n").unwrap();
+    let log = log.display();
+    let mut options = sshd.options(PLAIN);
+    let own = [
+        ("host", json!("vm{guest}")),
+        ("machines", json!(machines)),
+        ("address", json!("127.0.0.{guest}")),
+        ("config", json!(config)),
+        ("start", json!(["sh", "-c", format!("[ {{guest}} != {broken} ] && echo start {{guest}} >> {log}")])),
+        ("stop", json!(["sh", "-c", format!("echo stop {{guest}} >> {log}")])),
+    ];
+    own.into_iter().for_each(|(key, value)| options[key] = value);
+    format!("[arms.far]\nplatform = \"ssh\"\noptions = {}\n", in_toml(&options, ""))
+}
+
+#[test]
+fn machines_behind_ssh_are_added_by_their_start_commands_until_one_does_not_start() {
+    apart(skipped, |sshd| {
+        if !Path::new(REDIS).exists() {
+            return skipped("there is no redis-server here");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let log = sshd.folder().join("log");
+        let many = "[cases.many]\nworkload = \"tile\"\ndensity = { guests = { search = { most = 3 } } }\n\
+                    [[cases.many.parameters.members]]\nname = \"cache\"\nworkload = \"kv\"\n\
+                    parameters = { keys = 1000 }\nload = { closed = { clients = 1, think-time = \"5ms\" } }\n";
+        let text = far_alone(&several(sshd, 3, 3, &log), "500ms", many);
+        let study = write_study(folder.path(), &text);
+        let planned = run(&["plan", study.to_str().unwrap()]);
+        expect_code(&planned, 0);
+        let said = stdout(&planned);
+        assert!(said.contains("is added machine by machine") && !said.contains("kept back, at most"), "{said}");
+        let (out, output) = ran(folder.path(), &text);
+        expect_code(&output, 0);
+        let trials = trials(&out);
+        let [trial] = trials.as_slice() else { panic!("{trials:?}") };
+        let Outcome::Completed(measured) = &trial.outcome else { panic!("{:?}", trial.outcome) };
+        let scale_up = measured.scale_up.as_ref().unwrap();
+        let levels: Vec<(u32, Option<&String>)> =
+            scale_up.levels.iter().map(|level| (level.guests, level.failed.as_ref())).collect();
+        assert_eq!(levels, [(1, None), (2, None)]);
+        assert_eq!((scale_up.stopped.kind, scale_up.stopped.guests), (StopKind::Start, 2));
+        assert!(scale_up.stopped.detail.contains("`start`"), "{}", scale_up.stopped.detail);
+        for level in &scale_up.levels {
+            let seen = [metric::OPERATIONS, metric::HOST_CPU, metric::OVERCOMMIT, metric::AVAILABLE, metric::PROMISED];
+            assert_eq!(seen.map(|id| level.metrics.contains_key(id)), [true, false, false, false, false]);
+        }
+        let done = std::fs::read_to_string(&log).unwrap();
+        let mut stops: Vec<&str> = done.lines().filter(|line| line.starts_with("stop")).collect();
+        stops.sort_unstable();
+        assert_eq!(stops, ["stop 1", "stop 2", "stop 3"], "{done}");
+        assert!(done.starts_with("start 1\nstart 2\n"), "{done}");
+        is_clean(&out);
+        let report = std::fs::read_to_string(out.join("report.md")).unwrap();
+        assert!(report.contains("a guest that did not start") && !report.contains("on a host of"), "{report}");
+        // More than there are is refused at its line, before anything is started.
+        let more = write_study(folder.path(), &text.replace("most = 3", "most = 4"));
+        let refused = run(&["plan", more.to_str().unwrap()]);
+        expect_code(&refused, 2);
+        assert!(
+            stderr(&refused).contains("asks for 4 guests at one time, of which the arm has 3"),
+            "{}",
+            stderr(&refused)
+        );
     });
 }

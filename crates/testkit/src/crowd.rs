@@ -20,7 +20,7 @@ use tare_model::load::LoadModel;
 use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::trial::{Flag, Measurement, Part};
 use tare_model::units::ByteSize;
-use tare_platform::{Guest, Platform, PlatformError, Site};
+use tare_platform::{Guest, Platform, PlatformError, Reach, Site};
 use tare_wire::{Link, Reply, Request, WireError};
 use tare_workload::{Calibration, Driven, GuestTraits, Prepared, Schedule, Traits, WorkSite, Workload, WorkloadError};
 
@@ -89,6 +89,8 @@ pub struct Crowd {
     pub mishap: Mishap,
     /// A tree in place of the kernel's files.
     pub tree: PathBuf,
+    /// How many machines there are elsewhere, in place of guests of this host.
+    machines: Option<u32>,
     now: Arc<Now>,
 }
 
@@ -96,7 +98,13 @@ impl Crowd {
     /// A host with nothing on it, whose kernel is in this directory.
     pub fn new(mishap: Mishap, tree: &Path) -> std::io::Result<Self> {
         make_kernel(tree)?;
-        Ok(Self { mishap, tree: tree.to_owned(), now: Arc::default() })
+        Ok(Self { mishap, tree: tree.to_owned(), machines: None, now: Arc::default() })
+    }
+
+    /// The same with guests that are so many machines elsewhere, as far as anybody can see.
+    #[must_use]
+    pub fn elsewhere(self, machines: u32) -> Self {
+        Self { machines: Some(machines), ..self }
     }
 
     /// How often a load was sought.
@@ -344,6 +352,14 @@ struct Crowded {
 impl Platform for Crowded {
     forward!(look, disclosures, comparable, versions);
 
+    fn machines(&self) -> Option<u32> {
+        self.crowd.machines
+    }
+
+    fn reach(&self) -> Reach {
+        if self.crowd.machines.is_some() { Reach::Outside } else { self.inner.reach() }
+    }
+
     fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>, PlatformError> {
         let number = self.crowd.now.guests.load(Ordering::Relaxed) + 1;
         if self.crowd.mishap == Mishap::Start(number) {
@@ -378,7 +394,11 @@ impl Drop for Counted {
 }
 
 impl Guest for Counted {
-    forward!(spec, link, address, groups, parity, facts, data, start_time_s, links, drops, diagnostics, kill);
+    forward!(spec, link, address, parity, facts, data, start_time_s, links, drops, diagnostics, kill);
+
+    fn groups(&self) -> Vec<PathBuf> {
+        if self.crowd.machines.is_some() { Vec::new() } else { self.inner.groups() }
+    }
 
     fn destroy(&mut self) -> Result<(), PlatformError> {
         self.inner.destroy()?;

@@ -103,6 +103,25 @@ fn the_answer_is_how_many_guests_and_how_many_times_as_many() {
 }
 
 #[test]
+fn an_arm_whose_host_is_not_seen_is_given_no_share_of_this_hosts_memory() {
+    let plan = plan(3);
+    let mut trials = trials(&plan, None);
+    for record in trials.iter_mut().filter(|record| record.planned.arm == "container") {
+        let Outcome::Completed(m) = &mut record.outcome else { panic!("completed") };
+        for level in m.scale_up.iter_mut().flat_map(|scale_up| scale_up.levels.iter_mut()) {
+            level.metrics.retain(|id, _| id == metric::OPERATIONS);
+        }
+    }
+    let found = of(&plan, &trials);
+    let said = &found.answer[0].sentence;
+    let start = "container: half of the scale-ups carry at least 32 guests of 3.00 GiB, and native 7 guests";
+    assert!(said.starts_with(start), "{said}");
+    let arms = &found.cases[0].density.as_ref().unwrap().arms;
+    let elsewhere: Vec<&str> = arms.iter().filter(|arm| arm.is_elsewhere()).map(|arm| arm.arm.as_str()).collect();
+    assert_eq!(elsewhere, ["container"]);
+}
+
+#[test]
 fn held_is_what_half_of_the_scale_ups_hold_and_levels_are_estimated_over_blocks() {
     let plan = plan(3);
     let found = of(&plan, &trials(&plan, Some(1)));

@@ -197,6 +197,7 @@ impl<'a> View<'a> {
     fn carried(&self) -> Table {
         let host = match self.density.host_memory_bytes {
             0 => String::new(),
+            _ if self.density.arms.iter().any(ArmDensity::is_elsewhere) => String::new(),
             bytes => format!(" on a host of {}", format::value(bytes as f64, &Unit::Bytes)),
         };
         let (many, of) = match self.tile() {

@@ -111,18 +111,25 @@ fn reaches(item: &Cursor<'_>, context: &Context<'_>, arms: &[Arm]) -> bool {
 
 /// What exists already is there in the numbers in which it exists.
 pub(super) fn in_numbers(context: &Context<'_>, arms: &[Arm], cases: &[Case]) {
-    let machines = |arm: &&Arm| context.catalog.machines(&arm.platform, &arm.options).unwrap_or(u32::MAX);
-    let outside = arms.iter().filter(|arm| context.catalog.reaches_outside(&arm.platform, &arm.options));
+    let machines = |arm: &Arm| context.catalog.machines(&arm.platform, &arm.options);
+    let outside = || arms.iter().filter(|arm| context.catalog.reaches_outside(&arm.platform, &arm.options));
+    // What has a network card or a machine of this host has no next one.
+    let single = outside().find(|arm| machines(arm).is_none());
     // What holds for the one with the fewest holds for all.
-    let Some(arm) = outside.min_by_key(machines) else { return };
+    let Some(arm) = outside().min_by_key(|arm| machines(arm).unwrap_or(u32::MAX)) else { return };
+    let there = machines(arm).unwrap_or(u32::MAX);
     for case in cases {
         let refuse = |key: &str, asks: &str, help: &str| {
             let what = format!("asks for {asks}, and the arm `{}` is a machine that tare does not make", arm.id);
             context.case(case).get(key).wrong(&what, help);
         };
-        if case.load.is_density() {
+        if let Some(single) = single.filter(|_| case.load.is_density()) {
+            let what = format!(
+                "adds guests one by one, and the guest of `{}` is the one that has what its options name",
+                single.id
+            );
             let help = "measure one guest, or leave the arm out; such arms go into a study of their own";
-            refuse("density", "guests that are added one by one", help);
+            context.case(case).get("density").wrong(&what, help);
         }
         if case.made > 0 {
             let help = "leave the arm out; such arms go into a study of their own";
@@ -134,13 +141,17 @@ pub(super) fn in_numbers(context: &Context<'_>, arms: &[Arm], cases: &[Case]) {
             let help = "leave the arm out: its machine cannot reach the lab's network, in which that would be";
             refuse("workload", &what, help);
         }
-        let there = context.catalog.machines(&arm.platform, &arm.options).unwrap_or(u32::MAX);
-        let (guests, beside) = (case.load.guests().count, case.neighbours.map_or(0, |neighbours| neighbours.count));
+        let (guests, beside) = (case.load.most_guests(), case.neighbours.map_or(0, |neighbours| neighbours.count));
         if guests.saturating_add(beside) > there {
             let help =
                 "name more machines for the arm, or ask for fewer guests; such arms may go into a study of their own";
             let what = format!("{} guests at one time, of which the arm has {there}", guests + beside);
-            refuse(if beside > 0 { "neighbours" } else { "guests" }, &what, help);
+            let key = match beside {
+                0 if case.load.is_density() => "density",
+                0 => "guests",
+                _ => "neighbours",
+            };
+            refuse(key, &what, help);
         }
     }
 }

@@ -24,7 +24,7 @@ pub(super) fn waits(case: &Case, arm: &Arm) -> Span {
     Span { ns: density.rest.ns.saturating_add(settle).saturating_mul(levels(case)) }
 }
 
-/// Density cases of which not even one guest fits beside the reserve.
+/// Density cases of which not even one guest fits beside the reserve of this host, on which the guests of some arm are.
 pub(super) fn refusals(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -> Vec<PlanRefusal> {
     let one = |case: &Case| {
         let CaseLoad::Density { spec: density, .. } = &case.load else { return None };
@@ -37,19 +37,24 @@ pub(super) fn refusals(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -
     study.cases.iter().filter_map(one).collect()
 }
 
-/// How guests are added, and which bounds of the host end that, for all cases that do so.
-pub(super) fn words(study: &Study, host: &HostFacts) -> Vec<String> {
+/// How guests are added, and which bounds of this host end that, for all cases that do so. `host`: this one, where guests are on it.
+pub(super) fn words(study: &Study, host: Option<&HostFacts>) -> Vec<String> {
     let groups = by_case(study, |case| {
         let CaseLoad::Density { spec: density, .. } = &case.load else { return None };
-        let reserve = human::size(density.reserve_on(host.memory_total));
-        let pressure = (density.pressure * 1000.0).round() / 10.0;
-        let bounds = format!("{reserve} of memory kept back, at most {pressure} % of the time waited for memory");
+        let bounds = host.map(|host| {
+            let reserve = human::size(density.reserve_on(host.memory_total));
+            let pressure = (density.pressure * 1000.0).round() / 10.0;
+            format!("{reserve} of memory kept back, at most {pressure} % of the time waited for memory")
+        });
         Some((added(density), bounds))
     });
-    let lines = groups.into_iter().flat_map(|(cases, (added, bounds))| [format!("{cases}: {added}"), bounds]);
+    let lines = groups
+        .into_iter()
+        .flat_map(|(cases, (added, bounds))| std::iter::once(format!("{cases}: {added}")).chain(bounds));
     let mut lines: Vec<String> = lines.collect();
     if !lines.is_empty() {
-        lines.extend(STOPS.map(str::to_owned));
+        let stops = if host.is_some() { STOPS } else { STOPS_ELSEWHERE };
+        lines.extend(stops.map(str::to_owned));
     }
     lines
 }
@@ -82,6 +87,12 @@ pub(super) fn by_case<T: PartialEq>(study: &Study, describe: impl Fn(&Case) -> O
 const STOPS: [&str; 2] = [
     "a scale-up stops before the next guest would not fit, when the host swaps or waits for memory, when a guest",
     "cannot start, is killed or does wrong work, and when an objective is missed",
+];
+
+/// What ends every scale-up of machines elsewhere.
+const STOPS_ELSEWHERE: [&str; 2] = [
+    "a scale-up stops when a machine cannot be started, is lost or does wrong work, and when an objective is missed; the memory",
+    "of the host under them is not seen, so none is kept back",
 ];
 
 /// What density cases promise on this host.

@@ -32,6 +32,7 @@ pub(super) fn differences(study: &Study, catalog: &dyn Catalog) -> Vec<String> {
         ));
     }
     all.extend(held(study, catalog));
+    all.extend(added(study, catalog));
     if let (Some(_), Some(rate)) = (&study.lab.wire, study.lab.link_rate) {
         all.push(format!("{rate} bounds the driver of this host alone: the card of the wire has a rate of its own"));
     }
@@ -66,6 +67,19 @@ fn held(study: &Study, catalog: &dyn Catalog) -> Option<String> {
         format!(
             "{} held to a share of CPU that its own kernel counts: time that the hypervisor took from it (steal) is no part of it, and \
              what the hypervisor itself does for it is not seen",
+            named(&existing)
+        )
+    })
+}
+
+/// What is not known of machines elsewhere that are added one by one.
+fn added(study: &Study, catalog: &dyn Catalog) -> Option<String> {
+    let existing = existing(study, catalog);
+    let adds = study.cases.iter().any(|case| case.load.is_density());
+    (adds && !existing.is_empty()).then(|| {
+        format!(
+            "{} added machine by machine, on a host whose memory is not seen: what is kept back of this host's memory, and waiting for it, \
+             bound no such scale-up, and no memory is reported of it",
             named(&existing)
         )
     })

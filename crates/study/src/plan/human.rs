@@ -57,7 +57,9 @@ fn summary(plan: &Plan, host: &HostFacts) -> String {
         rows.push(("scale", vec![format!("{}: {what}", study.scale)]));
     }
     let mut memory = vec![format!("{} promised to guests at one time, at most", size(cost.memory))];
-    memory.extend(density::promises(study, host));
+    // Guests that are all elsewhere are promised nothing of this host.
+    let host = (cost.memory.0 > 0).then_some(host);
+    memory.extend(host.map(|host| density::promises(study, host)).unwrap_or_default());
     rows.extend([
         ("published", published(study)),
         ("baseline", std::iter::once(baseline(plan)).chain(alone(study).map(str::to_owned)).collect()),
@@ -198,7 +200,7 @@ fn cpus(plan: &Plan) -> String {
 }
 
 /// Cases that measure several guests at one time, or with several drivers, or add them; none is the rule.
-fn guests(study: &Study, host: &HostFacts) -> Vec<String> {
+fn guests(study: &Study, host: Option<&HostFacts>) -> Vec<String> {
     let several = study.cases.iter().map(|case| (case, case.load.guests()));
     let mut all: Vec<String> = several
         .filter(|(_, Guests { count, drivers })| *count > 1 || *drivers > 1)

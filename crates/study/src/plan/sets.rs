@@ -35,7 +35,8 @@ pub(super) fn together<'s>(study: &'s Study, case: &Case, host: &HostFacts) -> V
 /// How many arms of a case have guests on this host at one time.
 pub(super) fn at_once(study: &Study, case: &Case, host: &HostFacts, catalog: &dyn Catalog) -> u64 {
     let here = |set: &Vec<&Arm>| set.iter().filter(|arm| !catalog.is_outside(&arm.platform)).count();
-    together(study, case, host).iter().map(here).max().unwrap_or(1) as u64
+    let any_here = || usize::from(study.arms.iter().any(|arm| !catalog.is_outside(&arm.platform)));
+    together(study, case, host).iter().map(here).max().unwrap_or_else(any_here) as u64
 }
 
 /// The study with the schedule that this host has room for, and how it differs from what was asked, a sentence for each reason.

@@ -294,12 +294,46 @@ fn more_numbers_than_can_be_measured_are_refused() {
 }
 
 #[test]
-fn a_machine_that_tare_does_not_make_is_not_added_in_numbers_and_its_host_is_not_set() {
+fn a_machine_that_tare_does_not_make_is_not_added_beyond_its_number_and_its_host_is_not_set() {
     let far = "platform = \"far\"\noptions = { host = \"a\" }\nhuge-pages = \"never\"";
     let text = GOOD.replace("platform = \"lxc\"\nmerging = \"off\"", far);
     let error = parse("bad.toml", &text, &Fake).unwrap_err();
     let paths: Vec<String> = error.problems().iter().map(|problem| problem.path.join(".")).collect();
     assert_eq!(paths, ["arms.off.huge-pages", "cases.listed.density", "cases.search.density"]);
+    let few = &error.problems()[1].message;
+    assert!(few.contains("32 guests at one time, of which the arm has 1"), "{few}");
+}
+
+#[test]
+fn machines_elsewhere_are_added_in_numbers_and_nothing_is_promised_of_this_host() {
+    let text = |arms: &str| {
+        format!(
+            "schema = 1\nname = \"far\"\nquestion = \"How many?\"\nbaseline = \"far\"\nblocks = 1\nnoise-floor = false\n\
+             [arms.far]\nplatform = \"far\"\noptions = {{ host = \"a\", machines = 8 }}\n{arms}\
+             [guest]\ncpus = 1\nmemory = \"3GiB\"\n[phases]\nsteady-state = \"1s\"\n\
+             [cases.many]\nworkload = \"java\"\ndensity = {{ guests = {{ search = {{ most = 8 }} }} }}\n"
+        )
+    };
+    // Not one such guest fits on this host.
+    let small = HostFacts { memory_available: ByteSize(1 << 30), ..roomy() };
+    let study = study_of(&text(""));
+    let made = plan(&study, &small, &Fake).unwrap();
+    let shown = human(&made, &small);
+    assert!(
+        made.cost.memory.0 == 0 && !shown.contains("kept back, at most") && !shown.contains("promises up to"),
+        "{shown}"
+    );
+    assert!(shown.contains("a scale-up stops when a machine cannot be started"), "{shown}");
+    let said = "`far` is added machine by machine, on a host whose memory is not seen";
+    assert!(made.differences.iter().any(|own| own.starts_with(said)), "{:?}", made.differences);
+    let mixed = text("[arms.near]\nplatform = \"native\"\n");
+    let error = plan(&study_of(&mixed), &small, &Fake).unwrap_err().to_string();
+    assert!(error.contains("many"), "{error}");
+    let shown = human(&plan(&study_of(&mixed), &roomy(), &Fake).unwrap(), &roomy());
+    assert!(shown.contains("kept back, at most") && shown.contains(said), "{shown}");
+    let more = text("").replace("most = 8", "most = 9");
+    let error = parse("bad.toml", &more, &Fake).unwrap_err();
+    assert_eq!(error.problems()[0].path, ["cases", "many", "density"]);
 }
 
 #[test]

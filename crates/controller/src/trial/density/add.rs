@@ -10,6 +10,7 @@ use tare_platform::Site;
 use tare_wire::Request;
 use tare_workload::GuestTraits;
 
+use super::host::Carrier;
 use super::{Ascending, WAIT_EVERY, Why, end_clients, gib};
 use crate::neighbours;
 use crate::parallel;
@@ -84,12 +85,12 @@ impl Ascending<'_> {
     /// What the next guest is reckoned to take of the host's memory at once, bytes: what its workload says, or what the
     /// others were seen to take if that is more, yet not much more than what it is promised. `settled`: what they have now, they
     /// keep; as long as merging or ballooning may win something back, only what one took while it was added counts.
-    fn need(&self, available_bytes: u64, settled: bool) -> u64 {
+    fn need(&self, carrier: &Carrier, available_bytes: u64, settled: bool) -> u64 {
         let (traits, next) = (self.trial.task.workload.traits_in(self.trial.case), self.standing());
         let promises = |guest: &GuestTraits| (guest.size.memory.0, guest.touches.0);
         let asked = self.trial.case.guest.memory.0;
         let (promised, touches) = traits.guest(next).map_or((asked, asked), promises);
-        let taken = self.start.available_bytes.saturating_sub(available_bytes);
+        let taken = carrier.start.available_bytes.saturating_sub(available_bytes);
         // Guests that differ are taken to have shared what is gone by what they were promised.
         let share = taken as f64 * promised as f64 / self.promised_bytes().max(1) as f64;
         let mean = if settled && next > 0 { share as u64 } else { 0 };
@@ -104,15 +105,16 @@ impl Ascending<'_> {
     }
 
     /// Waits until the next guest fits above the reserve, as long as merging or ballooning may still make room for it: why it does not,
-    /// if it does not.
+    /// if it does not. What a host elsewhere has room for is found out by the command that starts the guest there.
     fn wait_for_room(&self, gathered: &Gathered) -> Result<Option<Why>, Stop> {
-        let read = || self.host.now().map_err(|reason| Stop { phase: Phase::Provision, reason });
+        let Some(carrier) = &self.carrier else { return Ok(None) };
+        let read = || carrier.memory.now().map_err(|reason| Stop { phase: Phase::Provision, reason });
         let (began, base) = (Instant::now(), read()?);
         loop {
             let now = read()?;
             let settled = self.governed.settled();
-            let need = self.need(now.available_bytes, settled);
-            if now.fits(need, self.guard.reserve_bytes) {
+            let need = self.need(carrier, now.available_bytes, settled);
+            if now.fits(need, carrier.guard.reserve_bytes) {
                 gathered.standing.wait_for(0);
                 return Ok(None);
             }
@@ -120,7 +122,7 @@ impl Ascending<'_> {
             let waited = began.elapsed();
             let settled = settled && waited >= STALE;
             // Less than the reserve is no reason yet: it may be won back.
-            let harm = self.guard.check(&base, &now).filter(|(kind, _)| *kind != StopKind::Memory);
+            let harm = carrier.guard.check(&base, &now).filter(|(kind, _)| *kind != StopKind::Memory);
             if settled || harm.is_some() || waited >= self.spec.settle.duration().max(STALE) {
                 gathered.standing.wait_for(0);
                 let waited_for = match (self.governed.makes_room(), settled) {
@@ -132,7 +134,7 @@ impl Ascending<'_> {
                     "the next guest takes {} at once, and of {} that were available {} are kept{waited_for}",
                     gib(need),
                     gib(now.available_bytes),
-                    gib(self.guard.reserve_bytes)
+                    gib(carrier.guard.reserve_bytes)
                 );
                 return Ok(Some(harm.unwrap_or((StopKind::Memory, detail))));
             }
@@ -148,9 +150,9 @@ impl Ascending<'_> {
         let name = format!("t{}x{}", self.trial.planned.index, self.serial);
         self.serial += 1;
         let (ready, before) = (self.targets.len(), self.available());
-        gathered.halt = self.watch.arm(Some(&name));
+        gathered.halt = self.arm(Some(&name));
         let added = self.start_and_prepare(name, gathered);
-        let fired = self.watch.disarm();
+        let fired = self.disarm();
         let not_added = match (added, fired) {
             (Ok(()), None) => None,
             (Ok(()), Some((kind, why))) => Some(NotAdded::new(kind, Phase::Prepare, why)),
@@ -171,14 +173,16 @@ impl Ascending<'_> {
                 *most = growth.max(*most);
             }
         }
-        self.watch.stand(self.standing());
+        self.tell_watch();
         self.tell(false);
         Ok(not_added)
     }
 
-    /// Memory available now, bytes.
+    /// Memory available now, bytes; 0 on a host that is not seen.
     fn available(&self) -> u64 {
-        self.host.now().map_or_else(|_| self.watch.last().0, |now| now.available_bytes)
+        let now =
+            |carrier: &Carrier| carrier.memory.now().map_or_else(|_| carrier.watch.last().0, |now| now.available_bytes);
+        self.carrier.as_ref().map_or(0, now)
     }
 
     fn start_and_prepare(&mut self, name: String, gathered: &mut Gathered) -> Result<(), NotAdded> {
@@ -264,7 +268,7 @@ impl Ascending<'_> {
         gathered.guests.truncate(guests);
         gathered.targets = gathered.guests.len();
         self.trial.tell_standing(gathered);
-        self.watch.stand(self.standing());
+        self.tell_watch();
         self.changed = Instant::now();
         Ok(())
     }

@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 use tare_memory::cost::Cost;
 use tare_model::density::{Level, StopKind, TileGuest, metric};
 use tare_model::histogram::{self, Percentile};
-use tare_model::merging::SavedFrom;
+use tare_model::merging::{MergeCounters, SavedFrom};
 use tare_model::sample::{CpuAccount, Sample, Source};
 use tare_model::trial::{Flag, Incomplete, Measurement, Part, Phase};
 use tare_workload::{DriverSite, WorkSite};
 
 use super::add::STALE;
+use super::host::Carrier;
 use super::watch::{Reading, at, nearest};
 use super::{Ascending, WAIT_EVERY};
 use crate::text::fit;
@@ -81,12 +82,12 @@ impl Ascending<'_> {
         self.calm()?;
         let mut apart = Apart::default();
         apart.swap(gathered);
-        gathered.halt = self.watch.arm(None);
-        self.watch.load(true);
+        gathered.halt = self.arm(None);
+        self.under_load(true);
         self.tell(true);
         let driven = self.drive(gathered);
-        self.watch.load(false);
-        let fired = self.watch.disarm();
+        self.under_load(false);
+        let fired = self.disarm();
         apart.swap(gathered);
         gathered.load_s += apart.load_s;
         if let Some(reason) = self.trial.bench.cancel.reason() {
@@ -146,15 +147,13 @@ impl Ascending<'_> {
     /// After the host was seen to run towards harm: waits until it does no longer. A host that does not come to rest is
     /// found out by the level itself.
     fn calm(&self) -> Result<(), Stop> {
-        if self.stopped.is_none() {
-            return Ok(());
-        }
-        let (began, mut base) = (Instant::now(), self.host.now());
+        let Some(carrier) = self.carrier.as_ref().filter(|_| self.stopped.is_some()) else { return Ok(()) };
+        let (began, mut base) = (Instant::now(), carrier.memory.now());
         loop {
             self.wait(Phase::Drive, WAIT_EVERY)?;
-            let now = self.host.now();
+            let now = carrier.memory.now();
             let calm = match (&base, &now) {
-                (Ok(base), Ok(now)) => self.guard.check(base, now).is_none(),
+                (Ok(base), Ok(now)) => carrier.guard.check(base, now).is_none(),
                 _ => false,
             };
             if calm || began.elapsed() >= CALM_WITHIN {
@@ -173,13 +172,14 @@ impl Ascending<'_> {
         let sites: Vec<WorkSite<'_>> =
             self.targets.iter().zip(&drivers).filter_map(|(target, drivers)| target.site(drivers, &given)).collect();
         let (mut driven, probed) = trial.drive(&mut self.prepared, &sites, gathered)?;
-        self.watch.load(false);
+        self.under_load(false);
         let costs = costs(trial, gathered);
         trial.enter(Phase::Verify)?;
         let wrong = trial.verify(&mut self.prepared, &sites, &mut driven, gathered)?;
         let (driven, seen) = trial.combine(driven)?;
         let (window_ns, work) = (driven.window_ns, driven.work);
-        let host_cpu = host_cpu(&probed.samples, window_ns);
+        // What this host's CPUs did says nothing of guests that another carries.
+        let host_cpu = self.carrier.as_ref().and_then(|_| host_cpu(&probed.samples, window_ns));
         let measurement = trial.collect(driven, probed, gathered);
         Ok(Seen { measurement, window_ns, work, wrong: wrong.or(seen), costs, host_cpu })
     }
@@ -188,8 +188,6 @@ impl Ascending<'_> {
     fn fill(&self, level: &mut Level, seen: &Seen) -> BTreeMap<String, Incomplete> {
         let guests = f64::from(level.guests);
         let window_s = seen.window_ns.1.saturating_sub(seen.window_ns.0) as f64 / 1e9;
-        let readings = self.watch.readings();
-        let end = nearest(&readings, seen.window_ns.1);
         level.window_ns = seen.window_ns;
         level.metrics.clone_from(&seen.measurement.metrics);
         level.response = seen.measurement.histograms.get(histogram::RESPONSE).cloned().unwrap_or_default();
@@ -216,19 +214,14 @@ impl Ascending<'_> {
         }
         add(metric::RESPONSE_P99, p99.value().map(|ns| ns / 1e9));
         add(metric::HOST_CPU, seen.host_cpu);
-        let promised = self.promised_bytes() as f64;
-        add(metric::PROMISED, Some(promised));
-        add(metric::OVERCOMMIT, Some(promised / self.start.total_bytes as f64));
-        add(metric::AVAILABLE, end.map(|end| end.available_bytes as f64));
-        let taken = end.map(|end| self.start.available_bytes as f64 - end.available_bytes as f64);
-        add(metric::GUEST_COST, taken.map(|taken| taken / guests));
-        if let Some(merge) = end.and_then(|end| end.merge) {
-            add(metric::SAVED, Some(merge.saved(rustix::param::page_size() as u64).0 as f64));
-            add(metric::PROFIT, Some(merge.profit_bytes as f64));
-            let cpu = |at_ns| at(&readings, at_ns, |reading: &Reading| reading.merge.map(|merge| merge.scanner_cpu_s));
-            let (first, last) = (cpu(seen.window_ns.0), cpu(seen.window_ns.1));
-            add(metric::SCANNER_CPU, first.zip(last).map(|(first, last)| (last - first).max(0.0) / window_s));
-            add(metric::SCANNER_CPU_S, last.map(|last| (last - self.watch.scanner_cpu_at_start_s()).max(0.0)));
+        if let Some(carrier) = &self.carrier {
+            let readings = carrier.watch.readings();
+            let end = nearest(&readings, seen.window_ns.1);
+            let merged = end.and_then(|end| end.merge);
+            let saved = merged.into_iter().flat_map(|merge| merging(carrier, &merge, &readings, seen.window_ns));
+            let all = self.memory_of(carrier, level.guests, end).into_iter().chain(saved);
+            all.for_each(|(id, value)| add(id, value));
+            level.merge = merged.unwrap_or_default();
         }
         add(metric::BALLOONED, self.governed.balloons().and_then(|done| done.taken_bytes).map(|bytes| bytes as f64));
         if !seen.costs.is_empty() {
@@ -240,9 +233,20 @@ impl Ascending<'_> {
         let operations = level.metrics.get(metric::OPERATIONS).copied();
         level.metrics.extend(operations.map(|all| (metric::PER_GUEST.to_owned(), all / guests)));
         level.saved_from = together(&seen.costs);
-        level.merge = end.and_then(|end| end.merge).unwrap_or_default();
         self.fill_shares(level);
         incomplete
+    }
+
+    /// What was promised of the host's memory, and what so many guests took of it, by the last reading of a window.
+    fn memory_of(&self, carrier: &Carrier, guests: u32, end: Option<Reading>) -> [(&'static str, Option<f64>); 4] {
+        let promised = self.promised_bytes() as f64;
+        let taken = end.map(|end| carrier.start.available_bytes as f64 - end.available_bytes as f64);
+        [
+            (metric::PROMISED, Some(promised)),
+            (metric::OVERCOMMIT, Some(promised / carrier.start.total_bytes as f64)),
+            (metric::AVAILABLE, end.map(|end| end.available_bytes as f64)),
+            (metric::GUEST_COST, taken.map(|taken| taken / f64::from(guests))),
+        ]
     }
 
     /// What each member of a tile still does of what it did with one tile on the host, where that was measured.
@@ -281,6 +285,25 @@ impl Ascending<'_> {
             }
         }
     }
+}
+
+/// What merging had saved at the end of a window, and the CPU that it took.
+fn merging(
+    carrier: &Carrier,
+    merge: &MergeCounters,
+    readings: &[Reading],
+    window_ns: (u64, u64),
+) -> [(&'static str, Option<f64>); 4] {
+    let cpu = |at_ns| at(readings, at_ns, |reading: &Reading| reading.merge.map(|merge| merge.scanner_cpu_s));
+    let (first, last) = (cpu(window_ns.0), cpu(window_ns.1));
+    let window_s = window_ns.1.saturating_sub(window_ns.0) as f64 / 1e9;
+    let since_start = last.map(|last| (last - carrier.watch.scanner_cpu_at_start_s()).max(0.0));
+    [
+        (metric::SAVED, Some(merge.saved(rustix::param::page_size() as u64).0 as f64)),
+        (metric::PROFIT, Some(merge.profit_bytes as f64)),
+        (metric::SCANNER_CPU, first.zip(last).map(|(first, last)| (last - first).max(0.0) / window_s)),
+        (metric::SCANNER_CPU_S, since_start),
+    ]
 }
 
 /// What each guest takes of the host's memory; empty where one of them has no group of its own.

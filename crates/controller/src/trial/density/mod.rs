@@ -2,30 +2,27 @@
 //! guests make tiles, the numbers of the series are of tiles, and only whole ones are driven.
 
 mod add;
+mod host;
 mod level;
 mod outcome;
 mod series;
 mod watch;
 
-use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tare_memory::host::{Guard, HostNow};
 use tare_model::density::{DensitySpec, Level, StopKind, Stopped};
 use tare_model::trial::{Outcome, Phase};
-use tare_model::units::ByteSize;
 use tare_workload::{DriverSite, WorkSite};
 
 use super::drive::{Ready, end_work};
 use super::governed::Governed;
 use super::target::{Target, clock_facts};
 use super::{Gathered, Stop, Trial};
-use crate::host::Watched;
+use crate::cancel::Cancel;
 use crate::observer::ScaleUpNow;
 
+use host::Carrier;
 use level::Best;
-use watch::Watch;
 
 /// How soon something that is waited for is seen.
 const WAIT_EVERY: Duration = Duration::from_millis(200);
@@ -43,11 +40,8 @@ struct Ascending<'t> {
     trial: &'t Trial<'t>,
     spec: &'t DensitySpec,
     governed: &'t Governed,
-    host: Watched,
-    watch: Watch,
-    guard: Guard,
-    /// The host before the first guest.
-    start: HostNow,
+    /// The host that carries the guests; `None` where they are machines elsewhere.
+    carrier: Option<Carrier>,
     /// The guests' drivers, in the order of the guests.
     targets: Vec<Target>,
     prepared: Vec<Ready>,
@@ -74,32 +68,13 @@ impl Trial<'_> {
         governed: &Governed,
         gathered: &mut Gathered,
     ) -> Result<Outcome, Stop> {
-        let failed = |reason: String| Stop { phase: Phase::Provision, reason };
-        let found = self.bench.host.now().map_err(failed)?;
-        let reserve_bytes = spec.reserve_on(ByteSize(found.total_bytes)).0;
-        let guard = Guard { reserve_bytes, pressure: spec.pressure };
-        let groups = self.limit_all(&found, reserve_bytes, gathered);
-        let host = Watched::new(Arc::clone(&self.bench.host), groups);
-        let start = host.now().map_err(failed)?;
-        let given = watch::Given {
-            run_id: self.bench.run_id.to_owned(),
-            host: host.clone(),
-            merging: governed.merges().then(|| governed.kernel().clone()),
-            guard,
-            start,
-            cancel: self.bench.cancel.clone(),
-        };
-        let watch = Watch::start(given)
-            .map_err(|error| failed(format!("nobody could watch the host's memory: {error}; end other programs")))?;
+        let carrier = self.watch_carrier(spec, governed, gathered)?;
         let mut ascending = Ascending {
             trial: self,
             spec,
             governed,
             growth_bytes: vec![0; spec.unit() as usize],
-            host,
-            watch,
-            guard,
-            start,
+            carrier,
             targets: Vec::new(),
             prepared: Vec::new(),
             serial: 0,
@@ -114,25 +89,6 @@ impl Trial<'_> {
         ascending.end_work(0);
         ascending.end_drivers(gathered);
         ascending.outcome(gathered)
-    }
-
-    /// Sets the most that all guests together may take: whatever one does, the kernel then kills among them and nobody else. The
-    /// groups in which they all lie; none where that cannot be.
-    fn limit_all(&self, found: &HostNow, reserve_bytes: u64, gathered: &mut Gathered) -> Vec<PathBuf> {
-        // Into the reserve by half: files that guests have read count here and are available all the same, and the watcher is to
-        // see memory run out before the kernel kills for it.
-        let most = found.available_bytes.saturating_sub(reserve_bytes / 2);
-        let run_id = self.bench.run_id;
-        match tare_lab::limit_run(run_id, Some(most)).and_then(|()| tare_lab::run_groups(run_id)) {
-            Ok(groups) => {
-                gathered.facts.insert("memory that all guests together may take".to_owned(), gib(most));
-                groups
-            }
-            Err(error) => {
-                gathered.flag("no-common-limit", error.to_string());
-                Vec::new()
-            }
-        }
     }
 }
 
@@ -174,10 +130,36 @@ impl Ascending<'_> {
 
     /// Tells whoever watches the run how far the scale-up is.
     fn tell(&self, load: bool) {
-        let (available_bytes, saved_bytes) = self.watch.last();
+        let last = self.carrier.as_ref().map(|carrier| carrier.watch.last());
+        let (available_bytes, saved_bytes) = (last.map(|(bytes, _)| bytes), last.map_or(0, |(_, bytes)| bytes));
         let (guests, most) = (self.standing(), self.spec.most_guests());
         let now = ScaleUpNow { guests, most, load, available_bytes, saved_bytes };
         self.trial.bench.observer.ascending(self.trial.planned, &now);
+    }
+
+    /// The wish to stop under which something is done: the user's, or that of whoever watches the host that carries the guests. `adding`: the
+    /// guest that is then killed.
+    fn arm(&self, adding: Option<&str>) -> Cancel {
+        self.carrier.as_ref().map_or_else(|| self.trial.bench.cancel.clone(), |carrier| carrier.watch.arm(adding))
+    }
+
+    /// Ends what [`Self::arm`] began: why it was ended early, or should have been, for the sake of that host.
+    fn disarm(&self) -> Option<Why> {
+        self.carrier.as_ref().and_then(|carrier| carrier.watch.disarm())
+    }
+
+    /// Tells whoever watches that host how many guests stand.
+    fn tell_watch(&self) {
+        if let Some(carrier) = &self.carrier {
+            carrier.watch.stand(self.standing());
+        }
+    }
+
+    /// Tells whoever watches that host whether load is offered.
+    fn under_load(&self, load: bool) {
+        if let Some(carrier) = &self.carrier {
+            carrier.watch.load(load);
+        }
     }
 
     /// Waits a moment.

@@ -35,7 +35,7 @@ impl Ascending<'_> {
             LoadModel::Closed { .. } => None,
         });
         let levels = std::mem::take(&mut self.levels);
-        let course = self.watch.end();
+        let course = self.carrier.take().map_or_else(Vec::new, |carrier| carrier.watch.end());
         let tile: Vec<String> = self.spec.tile.iter().map(|guest| guest.name.clone()).collect();
         // Members of a tile have rates of their own.
         let offered_per_guest_per_s = offered_per_guest_per_s.filter(|_| tile.is_empty());
