@@ -1,10 +1,10 @@
 //! Samples as series over time, and the timelines that a report shows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tare_model::findings::Timeline;
 use tare_model::metric::common;
-use tare_model::sample::{Sample, Source};
+use tare_model::sample::{BY_COMMAND, Sample, Source};
 use tare_model::trial::TrialRecord;
 
 use crate::distribution::completed;
@@ -134,6 +134,9 @@ fn shown(record: &TrialRecord) -> BTreeMap<String, Vec<(u64, f64)>> {
         }
         shown.insert(format!("guest_{guest}_throttled_share"), rates(&of(&source, "throttled_s")));
     }
+    for name in by_command(record) {
+        shown.insert(format!("{BY_COMMAND}{name}"), of(&Source::UserCommand, name));
+    }
     let targets: Vec<&str> = guests(record).into_iter().filter(|guest| is_measured(guest)).collect();
     if targets.len() > 1 {
         let counters = targets.iter().map(|guest| of(&Source::Guest((*guest).to_owned()), "cpu_total_s"));
@@ -185,12 +188,18 @@ fn busy(record: &TrialRecord) -> Vec<(u64, f64)> {
     if sut.is_empty() { sum_of("") } else { sut }.into_iter().collect()
 }
 
-fn guests(record: &TrialRecord) -> std::collections::BTreeSet<&str> {
+fn guests(record: &TrialRecord) -> BTreeSet<&str> {
     record
         .samples
         .iter()
         .filter_map(|s| if let Source::Guest(name) = &s.source { Some(name.as_str()) } else { None })
         .collect()
+}
+
+/// Names of the figures that a command of the user's has printed.
+fn by_command(record: &TrialRecord) -> BTreeSet<&str> {
+    let own = record.samples.iter().filter(|sample| sample.source == Source::UserCommand);
+    own.map(|sample| sample.series.as_str()).collect()
 }
 
 /// What could not be checked, and in how many trials.
@@ -233,6 +242,24 @@ mod tests {
         assert!(timeline.series.contains_key("guest_target_cpu_system_cpus"));
         assert!(!timeline.series.contains_key("bits_per_s"), "a series without points is not there");
         assert_eq!(timeline.series["operations_per_s"][0].0, 0.0);
+    }
+
+    #[test]
+    fn what_the_users_command_printed_is_shown_as_it_was_printed() {
+        let plan = testing::plan(1);
+        let mut record = testing::trial(&plan, 0);
+        let (start, _) = record.window_ns.unwrap();
+        let printed = |n: u64, series: &str, value| Sample {
+            at_ns: start + n * 1_000_000_000,
+            source: Source::UserCommand,
+            series: series.into(),
+            value,
+        };
+        record.samples.extend([printed(0, "esx:ready_percent", 5.0), printed(1, "esx:ready_percent", 2.0)]);
+        record.samples.push(printed(1, "once", 2.0));
+        let timeline = timeline("native", &[&record], "response_time_p50_s", 0).unwrap();
+        assert_eq!(timeline.series["by_command_esx:ready_percent"], [(0.0, 5.0), (1.0, 2.0)]);
+        assert!(!timeline.series.contains_key("by_command_once"), "one point is no line");
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod governors;
 mod guest_probe;
 mod host;
 mod host_memory;
+mod host_metrics;
 mod idle;
 mod ledger;
 mod machines;

@@ -235,6 +235,22 @@ pub mod metric {
     /// Of a member of a tile: the same as a share of what it was with one tile alone on the host. Absent where one tile was not measured.
     pub const MEMBER_SHARE: &str = "share_of_single";
 
+    /// Those of the host under the guests and of its memory. Where guests are machines elsewhere there are none.
+    pub const OF_THE_HOST: [&str; 12] = [
+        HOST_CPU,
+        SCANNER_CPU,
+        SCANNER_CPU_S,
+        AVAILABLE,
+        PROMISED,
+        OVERCOMMIT,
+        SAVED,
+        PROFIT,
+        BALLOONED,
+        GUEST_UNIQUE,
+        GUEST_SHARED,
+        GUEST_COST,
+    ];
+
     /// Id of a metric of a member of a tile.
     pub fn member(name: &str, id: &str) -> String {
         format!("{name}:{id}")

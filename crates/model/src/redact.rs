@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::deviation::Deviation;
 use crate::environment::{Environment, Machine};
 use crate::plan::Plan;
+use crate::sample::Source;
 use crate::study::Study;
 use crate::trial::{Outcome, TrialRecord};
 
@@ -244,6 +245,8 @@ impl Redactor {
         record.flags.iter_mut().for_each(|flag| self.clean(&mut flag.detail));
         record.deviations.iter_mut().flat_map(Deviation::texts_mut).for_each(|text| self.clean(text));
         record.facts.values_mut().for_each(|text| self.clean(text));
+        let by_command = record.samples.iter_mut().filter(|sample| sample.source == Source::UserCommand);
+        by_command.for_each(|sample| self.clean(&mut sample.series));
         record
     }
 

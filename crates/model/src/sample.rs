@@ -14,7 +14,12 @@ pub enum Source {
     InGuest(String),
     /// The driver's side.
     Client,
+    /// What a command of the user's prints about the host under the guests. Nothing is judged by it.
+    UserCommand,
 }
+
+/// What series of [`Source::UserCommand`] begin with where they stand among others.
+pub const BY_COMMAND: &str = "by_command_";
 
 /// One value of one series. Counters are cumulative since some past moment and only their
 /// differences mean anything.

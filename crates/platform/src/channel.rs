@@ -18,7 +18,7 @@ const TAIL_BYTES: usize = 64 << 10;
 
 /// The end of a stream, taken in by a thread of its own so that the writer never waits.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Tail(Arc<Mutex<Kept>>);
+pub struct Tail(Arc<Mutex<Kept>>);
 
 #[derive(Debug, Default)]
 struct Kept {
@@ -29,7 +29,7 @@ struct Kept {
 
 impl Tail {
     /// Follows the stream to its end.
-    pub(crate) fn follow(mut stream: impl Read + Send + 'static) -> (Self, Option<std::thread::JoinHandle<()>>) {
+    pub fn follow(mut stream: impl Read + Send + 'static) -> (Self, Option<std::thread::JoinHandle<()>>) {
         let tail = Self::default();
         let kept = Arc::clone(&tail.0);
         let thread = std::thread::Builder::new().name("guest-stderr".into()).spawn(move || {
@@ -46,7 +46,7 @@ impl Tail {
     }
 
     /// What is kept, as text that is fit for a terminal.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let kept: Vec<u8> = self.0.lock().unwrap_or_else(PoisonError::into_inner).end.iter().copied().collect();
         tare_model::text::readable(&String::from_utf8_lossy(&kept))
     }

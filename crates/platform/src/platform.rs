@@ -9,7 +9,7 @@ use tare_lab::{Lab, Ledger};
 use tare_model::ballooning::MachineMemory;
 use tare_model::guest::{CommandDefaults, DataPlace, GuestSpec, ParityRow};
 use tare_model::layout::Attachment;
-use tare_model::{ByteSize, Refusal};
+use tare_model::{ByteSize, Refusal, Span};
 use tare_wire::{AgentFacts, Link};
 
 use crate::error::Result;
@@ -159,6 +159,11 @@ pub trait Platform: Send + Sync {
         None
     }
 
+    /// A command of the user's that tells of the host under the guests while they are measured; `None`: there is none.
+    fn host_metrics(&self) -> Option<HostMetrics> {
+        None
+    }
+
     /// How its guests are attached to the network and what their data lie on, as the options say. Pure: it looks at nothing on the host.
     fn attachment(&self) -> Attachment {
         Attachment::by("veth pair")
@@ -209,6 +214,15 @@ pub trait Platform: Send + Sync {
     /// # Errors
     /// When the guest cannot be made or does not answer in time. Whatever had been made is gone then.
     fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>>;
+}
+
+/// A command of the user's that tells of the host under the guests: it prints lines `NAME VALUE`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostMetrics {
+    /// Program and arguments, run on this host.
+    pub command: Vec<String>,
+    /// From the start of one run to that of the next, where it ends by itself.
+    pub interval: Span,
 }
 
 /// The balloon of a machine, by which it gives memory back to its host.

@@ -14,6 +14,7 @@ use crate::common::{
 use serde_json::{Value, json};
 use sshd::{PLAIN, Sshd, apart};
 use tare_model::density::{StopKind, metric};
+use tare_model::sample::Source;
 use tare_model::trial::{Outcome, TrialRecord};
 use tare_record::RunFolder;
 use tare_testkit::skipped;
@@ -184,6 +185,9 @@ fn a_killed_run_leaves_nothing_there_and_its_reaper_stops_the_machine() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("stopped");
         let stop = format!(", stop = [\"touch\", \"{}\"]", log.display());
+        // It prints once and then never notices that nobody reads.
+        let metrics = ", host-metrics = { command = [\"sh\", \"-c\", \"echo up 1; exec sleep 600\"] }";
+        let stop = format!("{stop}{metrics}");
         let text = small_study(1, &arm(sshd, &stop)).replace("steady-state = \"200ms\"", "steady-state = \"60s\"");
         let text = text.replace("[arms.native]\nplatform = \"native\"\n", "");
         let study = write_study(folder.path(), &text.replace("baseline = \"native\"", "baseline = \"far\""));
@@ -335,5 +339,57 @@ fn machines_behind_ssh_are_added_by_their_start_commands_until_one_does_not_star
             "{}",
             stderr(&refused)
         );
+    });
+}
+
+/// What a command of the user's prints is in the trial, as its own; what it prints wrongly is reported, and nothing else.
+#[test]
+fn a_command_tells_of_the_host_under_a_machine_while_its_trials_last() {
+    apart(skipped, |sshd| {
+        let folder = tempfile::tempdir().unwrap();
+        let began = sshd.folder().join("began");
+        let script = |print: &str| format!("echo began >> {}; while :; do {print}; sleep 0.05; done", began.display());
+        let text = |print: &str| {
+            let command = json!(["sh", "-c", script(print), "metrics", "--password=hunter2"]);
+            let metrics = format!(", host-metrics = {{ command = {command} }}");
+            far_alone(&arm(sshd, &metrics), "500ms", "[cases.idle]\nworkload = \"rr\"\n")
+        };
+        let fine = text("echo hv:ready_percent 2.5; echo hv_free_bytes 1e9");
+        let study = write_study(folder.path(), &fine);
+        let study = study.to_str().unwrap();
+        expect_code(&run(&["plan", study]), 0);
+        let examined = stdout(&run(&["doctor", "--verbose", study]));
+        assert!(examined.contains("its `host-metrics` command, `sh`, will be run"), "{examined}");
+        assert!(!began.exists(), "neither has run it");
+
+        let (out, output) = ran(folder.path(), &fine);
+        expect_code(&output, 0);
+        let [trial] = &trials(&out)[..] else { panic!("{}", stderr(&output)) };
+        let of = |name: &str| {
+            let own =
+                trial.samples.iter().filter(|sample| sample.source == Source::UserCommand && sample.series == name);
+            own.map(|sample| sample.value).collect::<Vec<_>>()
+        };
+        assert!(of("hv:ready_percent").len() > 5 && of("hv:ready_percent").iter().all(|value| *value == 2.5));
+        assert!(of("hv_free_bytes").iter().all(|value| *value == 1e9));
+        assert!(trial.facts["host metrics"].contains("of 2 names by a command of the user's, which ran once"));
+        assert!(trial.flags.iter().all(|flag| flag.kind != "host-metrics"), "{:?}", trial.flags);
+        assert_eq!(std::fs::read_to_string(&began).unwrap(), "began\n", "once a trial");
+        is_clean(&out);
+        let findings = std::fs::read_to_string(out.join("findings.json")).unwrap();
+        assert!(findings.contains("by_command_hv_free_bytes") && findings.contains("by the user's command"));
+        for entry in std::fs::read_dir(&out).unwrap().flatten().filter(|entry| entry.path().is_file()) {
+            let bytes = std::fs::read(entry.path()).unwrap();
+            assert!(!bytes.windows(7).any(|part| part == b"hunter2"), "{}", entry.path().display());
+        }
+
+        std::fs::remove_dir_all(&out).unwrap();
+        let (out, output) = ran(folder.path(), &text("echo ok 1; echo some words"));
+        expect_code(&output, 0);
+        let [trial] = &trials(&out)[..] else { panic!("{}", stderr(&output)) };
+        let flag = trial.flags.iter().find(|flag| flag.kind == "host-metrics").expect("it is reported");
+        assert!(flag.detail.contains("line 2 of what it printed is no figure: \"some words\""), "{}", flag.detail);
+        assert!(!flag.detail.contains("hunter2") && matches!(trial.outcome, Outcome::Completed(_)));
+        is_clean(&out);
     });
 }

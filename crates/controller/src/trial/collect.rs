@@ -15,6 +15,7 @@ use tare_workload::Driven;
 use super::target::{named, source, target_name};
 use super::turns::length;
 use super::{Gathered, Stop, Trial, members};
+use crate::host_metrics::{Reported, Reporting};
 use crate::remote_guests;
 
 /// CPUs that an arm's guests may use while it is the turn of others: what they use there, the others may miss.
@@ -192,6 +193,18 @@ impl Trial<'_> {
     fn service_demand(&self, account: Option<&CpuAccount>, work: f64) -> Option<f64> {
         let account = account?;
         (!self.case.busy_target && self.bench.plan.cpus.are_separate() && work > 0.0).then(|| account.work_s() / work)
+    }
+}
+
+impl Gathered {
+    /// Takes in what a command of the user's has printed about the host under the guests.
+    pub(super) fn take_in(&mut self, reporting: Option<Reporting>) {
+        let Some(Reported { samples, words, wrong }) = reporting.map(Reporting::end) else { return };
+        self.facts.insert("host metrics".to_owned(), words);
+        self.samples.extend(samples);
+        if let Some(wrong) = wrong {
+            self.flag("host-metrics", wrong);
+        }
     }
 }
 

@@ -36,7 +36,7 @@ use crate::builder::{GuestBuilder, Particulars, absolute};
 use crate::entry::{Entry, FromOptions};
 use crate::error::Result;
 use crate::held::Held as _;
-use crate::{Guest, HostView, Notes, Platform, Reach, Site, parity};
+use crate::{Guest, HostMetrics, HostView, Notes, Platform, Reach, Site, parity};
 
 const NAME: &str = "ssh";
 
@@ -85,9 +85,10 @@ impl Platform for Ssh {
     }
 
     fn named_programs(&self) -> Vec<String> {
-        let Options { restore, start, ready, stop, .. } = &self.options;
-        let commands = [restore, start, ready, stop].map(|argv| argv.as_ref()?.first().map(String::as_str));
-        commands.into_iter().flatten().map(str::to_owned).collect()
+        let Options { restore, start, ready, stop, host_metrics, .. } = &self.options;
+        let own = [restore, start, ready, stop].into_iter().flatten();
+        let all = own.chain(host_metrics.as_ref().map(|asked| &asked.command));
+        all.filter_map(|argv| argv.first().cloned()).collect()
     }
 
     fn check(&self, _: &HostView) -> std::result::Result<Notes, Refusal> {
@@ -97,6 +98,12 @@ impl Platform for Ssh {
         let begun_by_commands = self.options.start.is_some() || self.options.restore.is_some();
         if begun_by_commands {
             notes.push("it is not asked before a run, as a command of yours starts it".into());
+        }
+        if let Some(asked) = &self.options.host_metrics {
+            let program = asked.command.first().map_or("", String::as_str);
+            notes.push(format!(
+                "its `host-metrics` command, `{program}`, will be run on this host while its trials last"
+            ));
         }
         let answers = |options: Options| {
             let to = Destination::of(&options);
@@ -136,6 +143,11 @@ impl Platform for Ssh {
             "Its start time is that of the user's own commands, of one ssh connection and of the agent."
         };
         all.push(start.into());
+        if self.options.host_metrics.is_some() {
+            let reported = "Figures of the host under it are by the user's command: they are shown as it prints them, stamped when they come, and \
+                            nothing is judged by them.";
+            all.push(reported.into());
+        }
         all
     }
 
@@ -147,6 +159,11 @@ impl Platform for Ssh {
 
     fn machines(&self) -> Option<u32> {
         Some(self.options.machines)
+    }
+
+    fn host_metrics(&self) -> Option<HostMetrics> {
+        let options::HostMetrics { command, interval } = self.options.host_metrics.clone()?;
+        Some(HostMetrics { command, interval })
     }
 
     fn attachment(&self) -> Attachment {

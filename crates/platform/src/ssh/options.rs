@@ -66,12 +66,48 @@ pub(super) struct Options {
     /// where the guest is stopped already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Vec<String>>,
+    /// Run here while a trial of the arm lasts: prints figures about the host under the guests, as lines `NAME VALUE`. They are shown in the
+    /// report, and nothing is judged by them. Of a host that only offers load it is not run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_metrics: Option<HostMetrics>,
     /// How long each of the commands may take, and the guest to answer ssh after `start`.
     #[serde(default = "two_minutes")]
     pub command_timeout: Span,
     /// What it is: `guest` of some hypervisor, or a `host` of its own. For disclosure.
     #[serde(default)]
     pub kind: Kind,
+}
+
+/// A command that tells of the host under the guests.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct HostMetrics {
+    /// Program and arguments, such as an ssh to the hypervisor. It may go on printing, or print and end, and is then run again.
+    pub command: Vec<String>,
+    /// From the start of one run to that of the next, where it ends by itself: 100ms to 1h.
+    #[serde(default = "one_second")]
+    pub interval: Span,
+}
+
+impl HostMetrics {
+    /// Whether it can be run, once for all machines of the arm.
+    fn check(&self) -> Result<(), FieldError> {
+        let command = |why: &str| FieldError::new(&["host-metrics", "command"], why);
+        if self.command.first().is_none_or(|program| program.trim().is_empty()) {
+            return Err(command("there is no program to run")
+                .help("write the program and its arguments as a list: [\"ssh\", \"esx1\", \"sh\", \"/metrics.sh\"]"));
+        }
+        if self.command.iter().any(|word| word.contains(PLACEHOLDER)) {
+            return Err(command("it is run once for all machines of the arm, of which `{guest}` names one").help(
+                "name the host that carries them, and have it print the figures of each under names of its own",
+            ));
+        }
+        if !(Span::from_millis(100)..=Span::from_secs(3600)).contains(&self.interval) {
+            let why = format!("{} is no interval from 100ms to 1h", self.interval);
+            return Err(FieldError::new(&["host-metrics", "interval"], why));
+        }
+        Ok(())
+    }
 }
 
 /// An IP address, or what becomes one with the number of a machine in it.
@@ -153,6 +189,10 @@ fn tmp() -> PathBuf {
     PathBuf::from("/tmp")
 }
 
+const fn one_second() -> Span {
+    Span::from_secs(1)
+}
+
 const fn two_minutes() -> Span {
     Span::from_secs(120)
 }
@@ -183,6 +223,7 @@ pub(super) fn read(value: &Value) -> Result<Options, FieldError> {
                 .help("write the program and its arguments as a list: [\"vim-cmd\", \"vmsvc/power.on\", \"12\"]"));
         }
     }
+    options.host_metrics.as_ref().map_or(Ok(()), HostMetrics::check)?;
     if options.command_timeout == Span::ZERO {
         return Err(FieldError::new(&["command-timeout"], "0s leaves the commands no time"));
     }
@@ -238,6 +279,11 @@ mod tests {
         assert_eq!(field(json!({"host": "a", "stop": "halt"})), "stop");
         assert_eq!(field(json!({"host": "a", "command-timeout": "0s"})), "command-timeout");
         assert_eq!(field(json!({"host": "a", "kind": "cloud"})), "kind");
+        let metrics = |value: Value| field(json!({"host": "a{guest}", "machines": 2, "host-metrics": value}));
+        assert_eq!(metrics(json!({"command": []})), "host-metrics.command");
+        assert_eq!(metrics(json!({"command": ["ssh", "esx{guest}"]})), "host-metrics.command");
+        assert_eq!(metrics(json!({"command": ["x"], "interval": "1ms"})), "host-metrics.interval");
+        assert_eq!(metrics(json!({"command": ["x"], "every": "1s"})), "host-metrics.every");
     }
 
     #[test]
@@ -255,6 +301,8 @@ mod tests {
     fn what_was_left_out_is_filled_in() {
         let filled = check(&json!({"host": "vm1", "start": ["true"]})).unwrap();
         assert_eq!((&filled["directory"], &filled["kind"]), (&json!("/tmp"), &json!("guest")));
+        let reported = check(&json!({"host": "vm1", "host-metrics": {"command": ["esxtop-lines"]}})).unwrap();
+        assert_eq!(reported["host-metrics"]["interval"], "1s");
         assert_eq!(check(&filled).unwrap(), filled);
     }
 }

@@ -69,11 +69,12 @@ pub(crate) fn waiting_of(name: &str) -> Option<Waiting> {
     }
 }
 
-/// `host`, `client`, `guest:NAME` or `in-guest:NAME`.
+/// `host`, `client`, `user-command`, `guest:NAME` or `in-guest:NAME`.
 pub(crate) fn source_name(source: &Source) -> String {
     match source {
         Source::Host => "host".to_owned(),
         Source::Client => "client".to_owned(),
+        Source::UserCommand => "user-command".to_owned(),
         Source::Guest(name) => format!("guest:{name}"),
         Source::InGuest(name) => format!("in-guest:{name}"),
     }
@@ -83,6 +84,7 @@ pub(crate) fn source_of(name: &str) -> Option<Source> {
     match name.split_once(':') {
         None if name == "host" => Some(Source::Host),
         None if name == "client" => Some(Source::Client),
+        None if name == "user-command" => Some(Source::UserCommand),
         Some(("guest", guest)) => Some(Source::Guest(guest.to_owned())),
         Some(("in-guest", guest)) => Some(Source::InGuest(guest.to_owned())),
         _ => None,
@@ -147,7 +149,8 @@ mod tests {
         for unit in [Unit::Seconds, Unit::BitsPerSecond, Unit::CpuSecondsPerByte, Unit::Other("events/s".to_owned())] {
             assert_eq!(unit_of(&unit_name(&unit)), Some(unit));
         }
-        for source in [Source::Host, Source::Client, Source::Guest("a:b".to_owned()), Source::InGuest("t".to_owned())] {
+        let guests = [Source::Guest("a:b".to_owned()), Source::InGuest("t".to_owned())];
+        for source in [Source::Host, Source::Client, Source::UserCommand].into_iter().chain(guests) {
             assert_eq!(source_of(&source_name(&source)), Some(source));
         }
         for phase in Phase::ALL {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use tare_model::findings::Timeline;
 use tare_model::metric::Unit;
+use tare_model::sample::BY_COMMAND;
 
 use super::arms::{ArmLook, Arms};
 use super::scale::{Axis, extent, linear_ticks, tick_texts};
@@ -51,6 +52,10 @@ pub(crate) fn series(timelines: &[Timeline]) -> Vec<String> {
         .collect();
     let several = names.iter().any(|name| name.as_str() == TOGETHER);
     let rank = |name: &str| {
+        // The user asked for them: right after what the work did.
+        if name.starts_with(BY_COMMAND) {
+            return 1;
+        }
         // One of several measured guests tells less than what all take together.
         if several && name.starts_with("guest_target") {
             return TELLING.len() + 1;
@@ -66,6 +71,17 @@ pub(crate) fn series(timelines: &[Timeline]) -> Vec<String> {
 
 /// A series' name for people and its unit, from the unit at the end of the name.
 pub(crate) fn named(series: &str) -> (String, Unit) {
+    if let Some(printed) = series.strip_prefix(BY_COMMAND) {
+        let (name, unit) = by_its_end(printed);
+        return (format!("{name}, by the user\u{2019}s command"), unit);
+    }
+    let said = TELLING.iter().find(|(known, _)| *known == series).map(|(_, name)| (*name).to_owned());
+    let (name, unit) = by_its_end(series);
+    (said.unwrap_or(name), unit)
+}
+
+/// The same of a series that has no name of its own for people.
+fn by_its_end(series: &str) -> (String, Unit) {
     let known: [(&str, Unit); 9] = [
         ("bits_per_s", Unit::BitsPerSecond),
         ("bit_per_s", Unit::BitsPerSecond),
@@ -77,18 +93,17 @@ pub(crate) fn named(series: &str) -> (String, Unit) {
         ("per_s", Unit::Other("/s".to_owned())),
         ("s", Unit::Seconds),
     ];
-    let said = TELLING.iter().find(|(known, _)| *known == series).map(|(_, name)| (*name).to_owned());
     for (suffix, unit) in known {
         if series == suffix {
-            return (said.unwrap_or_else(|| suffix.replace('_', " ")), unit);
+            return (suffix.replace('_', " "), unit);
         }
         if let Some(stem) = series.strip_suffix(suffix).and_then(|stem| stem.strip_suffix(['_', ' '])) {
             let name = if stem.is_empty() { suffix.replace('_', " ") } else { stem.replace('_', " ") };
             let name = name.strip_prefix("guest ").map_or(name.clone(), |guest| guest.replacen(" cpu", ", CPU", 1));
-            return (said.unwrap_or(name), unit);
+            return (name, unit);
         }
     }
-    (said.unwrap_or_else(|| series.replace('_', " ")), Unit::Count)
+    (series.replace('_', " "), Unit::Count)
 }
 
 /// Draws the panels; `None` when there is no line to draw.
@@ -228,13 +243,18 @@ mod tests {
 
     #[test]
     fn what_tells_most_is_drawn_first() {
-        let names =
-            ["host_cpu_irq_cpus", "guest_neighbour-1_cpu_total_cpus", "host_cpu_steal_cpus", "operations_per_s"];
+        let names = [
+            "host_cpu_irq_cpus",
+            "guest_neighbour-1_cpu_total_cpus",
+            "host_cpu_steal_cpus",
+            "by_command_x",
+            "operations_per_s",
+        ];
         let line = || vec![(0.0, 1.0), (1.0, 1.0)];
         let series = names.iter().map(|name| ((*name).to_owned(), line())).collect();
         let timeline = Timeline { arm: "a".to_owned(), block: 1, steady_s: (0.0, 1.0), series };
         let order = super::series(&[timeline]);
-        assert_eq!(order, ["operations_per_s", "host_cpu_steal_cpus", "host_cpu_irq_cpus", names[1]]);
+        assert_eq!(order, ["operations_per_s", "by_command_x", "host_cpu_steal_cpus", "host_cpu_irq_cpus", names[1]]);
     }
 
     #[test]
@@ -247,5 +267,11 @@ mod tests {
         assert_eq!(named("host_run_queue_tasks").1, Unit::Count);
         assert_eq!(named("memory_available_bytes"), ("memory available".to_owned(), Unit::Bytes));
         assert_eq!(named("run_queue"), ("run queue".to_owned(), Unit::Count));
+        let printed = "esx ready, by the user\u{2019}s command".to_owned();
+        assert_eq!(named("by_command_esx_ready_percent"), (printed, Unit::Other("%".to_owned())));
+        assert!(
+            !named("by_command_operations_per_s").0.contains("driver"),
+            "what others call theirs is not the driver's"
+        );
     }
 }

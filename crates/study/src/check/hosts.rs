@@ -1,5 +1,6 @@
 //! `[hosts]`: the machines that take part beside the host that tare is started on; `[roles]`: who does what.
 
+use tare_model::density::metric;
 use tare_model::study::{Arm, Case, Host, LOCAL, LabSpec, Roles};
 
 use super::{Context, listed, schema_of};
@@ -134,6 +135,18 @@ pub(super) fn in_numbers(context: &Context<'_>, arms: &[Arm], cases: &[Case]) {
         if case.made > 0 {
             let help = "leave the arm out; such arms go into a study of their own";
             refuse("workload", &format!("`{}`, which makes guests", case.workload), help);
+        }
+        for asked in case
+            .qos
+            .iter()
+            .filter(|asked| case.load.is_density() && metric::OF_THE_HOST.contains(&asked.metric.as_str()))
+        {
+            let what = format!(
+                "is about the host under the guests, which is not seen where they are machines elsewhere, as those of `{}`",
+                arm.id
+            );
+            let help = "ask for what drivers see, such as `response_time_p99_s`, or leave the arm out";
+            context.case(case).get("qos").get(&asked.metric).wrong(&what, help);
         }
         if context.catalog.traits(&case.into()).services() {
             let what =

@@ -334,6 +334,10 @@ fn machines_elsewhere_are_added_in_numbers_and_nothing_is_promised_of_this_host(
     let more = text("").replace("most = 8", "most = 9");
     let error = parse("bad.toml", &more, &Fake).unwrap_err();
     assert_eq!(error.problems()[0].path, ["cases", "many", "density"]);
+    let of_the_host = text("") + "qos = { memory_available_bytes = \"1GiB\", response_time_p99_s = \"5ms\" }\n";
+    let error = parse("bad.toml", &of_the_host, &Fake).unwrap_err();
+    let paths: Vec<String> = error.problems().iter().map(|problem| problem.path.join(".")).collect();
+    assert_eq!(paths, ["cases.many.qos.memory_available_bytes"]);
 }
 
 #[test]
