@@ -7,6 +7,7 @@ use std::time::Duration;
 use tare_model::fact;
 use tare_model::guest::{DataPlace, GuestData, GuestSize, GuestSpec};
 use tare_model::study::LOCAL;
+use tare_model::trial::Flag;
 use tare_model::units::ByteSize;
 use tare_platform::{ClientPlace, Guest, Reach, Site};
 use tare_wire::Link;
@@ -117,6 +118,12 @@ impl Client {
     pub fn clock_fact(&self) -> Option<(String, String)> {
         let clock = self.clock.as_ref()?;
         Some((fact::clock_of(clock.host()?), clock.describe()))
+    }
+
+    /// What a reader must know of that clock, with the host's id.
+    pub fn clock_flag(&self) -> Option<(&str, Flag)> {
+        let clock = self.clock.as_ref()?;
+        Some((clock.host()?, clock.flag()?))
     }
 
     /// Where it finds the data that it was given.

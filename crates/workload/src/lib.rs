@@ -40,7 +40,7 @@ mod yields;
 
 pub use baton::Baton;
 pub use failure::Failure;
-pub use relation::{Offset, Relation};
+pub use relation::{Departure, Offset, Relation};
 pub use sections::add_sections;
 pub use site::{Clock, DriverSite, SameClock, Schedule, ServicesSite, SetupSite, WorkSite, WorkloadError};
 pub use starter::{StartedGuest, Starter};

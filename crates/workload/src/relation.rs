@@ -64,6 +64,28 @@ impl Offset {
     }
 }
 
+/// A clock that was not where it had to be when it was measured again.
+///
+/// CLOCK_MONOTONIC is what agents stamp by. Setting the time of day does not move it. What does: a virtual machine that was stopped,
+/// suspended, restored or moved to another host goes on where it was, or where its new host thinks it should; a kernel that takes another source of time
+/// (or finds the old one unstable) may run at another rate; and a daemon that slews a wrong time of day away (NTP) makes it run faster or slower, by up to a
+/// tenth. Two measurements cannot tell these apart, nor when in between it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Departure {
+    /// What more of theirs passed than of ours, nanoseconds.
+    pub ns: i128,
+    /// What [`Self::FREE_PPM`] and both uncertainties would explain, nanoseconds.
+    pub allowed_ns: u64,
+    /// What passed of ours between the measurements, nanoseconds.
+    pub over_ns: u64,
+}
+
+impl Departure {
+    /// By how many parts in a million two clocks that run freely may differ: crystals of computers keep to 100 of true time, one to the one
+    /// side and one to the other.
+    pub const FREE_PPM: u64 = 200;
+}
+
 /// The way between an agent's clock and ours, over a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Relation {
@@ -129,6 +151,16 @@ impl Relation {
         let uncertainty_ns = self.before.uncertainty_ns + self.after?.uncertainty_ns;
         let parts = |ns: f64| ns / span as f64 * 1e6;
         Some((parts(drift as f64), parts(uncertainty_ns as f64)))
+    }
+
+    /// Whether the clock departed from ours between the measurements by more than clocks that run freely do; `None` where it did not, and
+    /// where it was measured once.
+    pub fn departure(&self) -> Option<Departure> {
+        let over_ns = self.after?.at_ns.checked_sub(self.before.at_ns)?;
+        let ns = i128::from(self.after?.ns) - i128::from(self.before.ns);
+        let uncertain_ns = self.before.uncertainty_ns.saturating_add(self.after?.uncertainty_ns);
+        let allowed_ns = uncertain_ns.saturating_add((over_ns / 1_000_000).saturating_mul(Departure::FREE_PPM));
+        (ns.unsigned_abs() > u128::from(allowed_ns)).then_some(Departure { ns, allowed_ns, over_ns })
     }
 
     /// What is known of the clock, for disclosure.
@@ -228,6 +260,36 @@ mod tests {
         // Without the second measurement two minutes of drift stay in: 24 ms.
         let alone = Relation::new(theirs.measured(5000 * S, WAYS), None);
         assert!(alone.to_ours(theirs.at(5120 * S)).abs_diff(5120 * S) > 20_000_000);
+    }
+
+    #[test]
+    fn a_clock_that_jumps_or_runs_away_departs_and_one_that_runs_freely_does_not() {
+        let at = |s: u64, ns: i64, uncertainty_ns| Offset { at_ns: s * S, ns, uncertainty_ns };
+        let (far, ms) = (86_400 * S.cast_signed(), 1_000_000);
+        let departed = |ns: i64, over_s: u64, uncertainty_ns: u64| {
+            let relation =
+                Relation::new(at(100, far, uncertainty_ns), Some(at(100 + over_s, far + ns, uncertainty_ns)));
+            relation.departure().map(|found| found.ns)
+        };
+        // 10 s at 200 ppm are 2 ms, and each measurement is uncertain by 50 us.
+        assert_eq!((departed(2 * ms + 100_000, 10, 50_000), departed(-2 * ms - 100_000, 10, 50_000)), (None, None));
+        assert_eq!(departed(2 * ms + 100_001, 10, 50_000), Some(2_100_001));
+        assert_eq!(departed(-2 * ms - 100_001, 10, 50_000), Some(-2_100_001), "it stood still");
+        assert_eq!(departed(5 * ms, 10, 2_000_000), None, "over a way this long so much is not seen");
+        assert_eq!(departed(5 * ms, 60, 50_000), None, "83 ppm");
+        assert_eq!(departed(300 * ms, 60, 50_000), Some(300_000_000), "5000 ppm: it is slewed");
+        let jumped = Relation::new(at(100, far, 50_000), Some(at(110, far - 30 * S.cast_signed(), 50_000)));
+        let found = Departure { ns: -30_000_000_000, allowed_ns: 2_100_000, over_ns: 10 * S };
+        assert_eq!(jumped.departure(), Some(found), "a machine that was suspended for 30 s");
+        assert_eq!(Relation::new(at(100, far, 50_000), None).departure(), None, "nothing was seen of it");
+        let wild = Relation::new(at(0, i64::MIN, u64::MAX), Some(at(9, i64::MAX, 1)));
+        assert_eq!(wild.departure(), None, "nothing is known");
+        let skewed = Skewed { began: far, ppm: 100 };
+        let free = Relation::new(skewed.measured(5000 * S, WAYS), Some(skewed.measured(5120 * S, WAYS)));
+        assert_eq!(free.departure(), None);
+        let away = Skewed { ppm: 900, ..skewed };
+        let away = Relation::new(away.measured(5000 * S, WAYS), Some(away.measured(5120 * S, WAYS)));
+        assert!(away.departure().is_some_and(|found| found.ns > 107_000_000), "108 ms in two minutes");
     }
 
     #[test]

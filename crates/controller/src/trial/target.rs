@@ -9,9 +9,11 @@ use tare_model::fact;
 use tare_model::guest::{CommandDefaults, DataPlace, GuestSize};
 use tare_model::load::LoadModel;
 use tare_model::sample::Source;
+use tare_model::trial::Flag;
 use tare_wire::Link;
 use tare_workload::{DriverSite, ServicesSite, WorkSite};
 
+use super::Gathered;
 use crate::client::Client;
 
 /// A measured guest and its drivers, ready.
@@ -89,10 +91,14 @@ impl Target {
     }
 }
 
-/// How the clocks of the hosts stand on which the drivers are: the first driver's of each host.
-pub(super) fn clock_facts(targets: &[Target]) -> BTreeMap<String, String> {
-    let clients = targets.iter().flat_map(|target| &target.clients).rev();
-    clients.filter_map(Client::clock_fact).collect()
+/// Notes how the clocks of the hosts stand on which the drivers are, by the first driver of each host, and which of them did not keep to that. To be
+/// called while the drivers' agents are there.
+pub(super) fn note_clocks(targets: &[Target], gathered: &mut Gathered) {
+    let clients = || targets.iter().flat_map(|target| &target.clients).rev();
+    gathered.facts.extend(clients().filter_map(Client::clock_fact));
+    // Each host once, although it may have had several drivers.
+    let flags: BTreeMap<&str, Flag> = clients().filter_map(Client::clock_flag).collect();
+    gathered.flags.extend(flags.into_values());
 }
 
 /// The first measured guest's name in the samples: the same in every trial, so that trials can be laid over one another.
