@@ -77,7 +77,7 @@ pub use guest::GuestProbe;
 pub use host::{HostConfig, HostProbe};
 pub use network::Interface;
 pub use sampler::ProbeData;
-pub use timeline::{gain, gain_over};
+pub use timeline::{gain, gain_of_all, gain_over};
 
 /// CLOCK_MONOTONIC now, nanoseconds: the clock that stamps every sample.
 pub fn now_ns() -> u64 {

@@ -9,7 +9,7 @@ pub(crate) struct Timeline<'a>(HashMap<(&'a Source, &'a str), Vec<(u64, f64)>>);
 
 impl<'a> Timeline<'a> {
     /// Sorts samples, which may come in any order, into their series.
-    pub fn new(samples: &'a [Sample]) -> Self {
+    pub fn new(samples: impl IntoIterator<Item = &'a Sample>) -> Self {
         let mut series: HashMap<_, Vec<(u64, f64)>> = HashMap::new();
         for sample in samples {
             series.entry((&sample.source, sample.series.as_str())).or_default().push((sample.at_ns, sample.value));
@@ -68,12 +68,18 @@ fn at(points: &[(u64, f64)], at_ns: u64) -> Option<f64> {
 /// What a cumulative counter gained in a window (CLOCK_MONOTONIC nanoseconds), its ends interpolated; never negative.
 /// `None` if the samples do not reach over the whole window.
 pub fn gain(samples: &[Sample], source: &Source, series: &str, window: (u64, u64)) -> Option<f64> {
-    Timeline::new(samples).gain(source, series, window)
+    gain_over(samples, source, series, &[window])
 }
 
 /// The same over several windows together.
 pub fn gain_over(samples: &[Sample], source: &Source, series: &str, windows: &[(u64, u64)]) -> Option<f64> {
-    Timeline::new(samples).gain_over(source, series, windows)
+    gain_of_all(samples, std::slice::from_ref(source), series, windows)
+}
+
+/// The same of several sources together; `None` where it is not known of one. Samples are gone through once, however many sources there are.
+pub fn gain_of_all(samples: &[Sample], sources: &[Source], series: &str, windows: &[(u64, u64)]) -> Option<f64> {
+    let timeline = Timeline::new(samples.iter().filter(|sample| sample.series == series));
+    sources.iter().map(|source| timeline.gain_over(source, series, windows)).sum()
 }
 
 #[cfg(test)]
@@ -101,5 +107,15 @@ mod tests {
         let timeline = Timeline::new(&samples);
         assert_eq!(timeline.gain(&Source::Host, "busy_s", (100, 201)), None);
         assert_eq!(timeline.gain(&Source::Client, "busy_s", (100, 200)), None);
+    }
+
+    #[test]
+    fn sources_are_added_up_and_one_that_is_not_known_is_not_zero() {
+        let mut all = samples();
+        all.extend(samples().into_iter().map(|sample| Sample { source: Source::Client, ..sample }));
+        let both = [Source::Host, Source::Client];
+        assert_eq!(gain_of_all(&all, &both, "busy_s", &[(0, 100), (150, 200)]), Some(6.0));
+        assert_eq!(gain_of_all(&samples(), &both, "busy_s", &[(0, 100)]), None);
+        assert_eq!(gain_of_all(&all, &both, "other_s", &[(0, 100)]), None);
     }
 }

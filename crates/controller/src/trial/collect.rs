@@ -214,8 +214,8 @@ fn exits(samples: &[Sample], measured: &[Source], window: (u64, u64), work: f64)
         return Vec::new();
     }
     let counted = |&(count, _): &(&str, &str)| {
-        let gains = measured.iter().map(|guest| tare_probe::gain(samples, guest, &kvm::series(count), window));
-        Some((kvm::metric(count), gains.sum::<Option<f64>>()? / work))
+        let gained = tare_probe::gain_of_all(samples, measured, &kvm::series(count), &[window])?;
+        Some((kvm::metric(count), gained / work))
     };
     kvm::COUNTS.iter().filter_map(counted).collect()
 }
