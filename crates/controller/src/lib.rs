@@ -28,6 +28,7 @@ mod made;
 mod neighbours;
 mod observer;
 mod offered_load;
+mod open_files;
 mod other_runs;
 mod parallel;
 mod reap;

@@ -94,6 +94,7 @@ pub fn run(options: &RunOptions<'_>) -> Result<RunEnd, ControllerError> {
     }
     let made = Made::new(options.plan, options.registry, &options.agent)?;
     clean_up(options)?;
+    crate::open_files::make_room(options.plan);
     let run_id = &options.run_id;
     // First: from the moment on at which there is something to take down, there is who does it.
     let reaper = options.reaper.map(|command| Reaper::start(command(run_id))).transpose()?;
