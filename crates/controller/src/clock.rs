@@ -127,7 +127,7 @@ impl Seen {
             let way = if ns < 0 { "fell behind this host's" } else { "went ahead of this host's" };
             let by = ms(ns.unsigned_abs() as f64);
             return Some(format!(
-                "its clock {way} by {by} over {:.3} s, more than the {} that {} ppm and the measurements' uncertainty explain: the machine stood still or was                  moved, or its clock was being set. Moments that its drivers report are uncertain by that much, so is which operations lie in the measured window, and                  response times that they measured meanwhile may be wrong by that much",
+                "its clock {way} by {by} over {:.3} s, more than the {} that {} ppm and the measurements' uncertainty explain: the machine stood still or was moved, or its clock was being set. Moments that its drivers report are uncertain by that much, so is which operations lie in the measured window, and response times that they measured meanwhile may be wrong by that much",
                 over_ns as f64 / 1e9,
                 ms(allowed_ns as f64),
                 Departure::FREE_PPM,
