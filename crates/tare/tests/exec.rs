@@ -163,7 +163,7 @@ fn a_command_that_does_not_work_is_reported_at_once_with_its_own_words() {
 fn what_is_wrong_with_the_command_line_is_found_before_anything_is_started() {
     for (line, says) in [
         (&["--on", "native,dockr"][..], "Did you mean `docker`?"),
-        (&["--on", "native,dockr"], "crun, "),
+        (&["--on", "native,dockr"], "crun,"),
         (&["--on", "native"], "what it is compared with"),
         (&["--on", "native,native"], "twice"),
         (&["--on", "native:x,container"], "takes nothing behind a colon"),

@@ -123,7 +123,7 @@ fn the_published_web_tables_recompute_and_banking_is_not_the_same_work() {
     );
     has(&entries, "validation", "holds", "support", "no answer on virtual was wrong");
     has(&entries, "conditions", "holds", "support-latency", "2,200 sessions on native and on virtual");
-    has(&entries, "repeated", "reservation", "", "one trial");
+    has(&entries, "repeated", "reservation", "", "one figure");
     let answer = findings["answer"].as_array().unwrap();
     let banking = answer.iter().find(|own| own["case"] == "banking").unwrap();
     assert_eq!(banking["verdict"], "not-comparable");
