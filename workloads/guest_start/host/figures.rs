@@ -48,7 +48,9 @@ pub fn driven(bursts: &[Burst], command: bool, in_turns: bool) -> Driven {
     }
     let burst_s = |burst: &Burst| burst.answered_ns.saturating_sub(burst.window_ns.0) as f64 / 1e9;
     if bursts.iter().any(|burst| burst.started.len() + burst.failed.len() > 1) {
-        figures.add(BURST_MEAN, mean(bursts.iter().map(burst_s)));
+        // A burst of which a start failed has no last answer.
+        let whole = bursts.iter().filter(|burst| burst.failed.is_empty());
+        figures.add(BURST_MEAN, mean(whole.map(burst_s)));
     }
     figures.add(STOP_MEAN, mean(all().map(|one| one.stop_ns as f64 / 1e9)));
     let mut measurement = Measurement {
@@ -114,7 +116,7 @@ mod tests {
     fn starts_that_failed_have_no_time_and_count_as_the_longest() {
         let burst = |from: u64, started: Vec<Started>, failed: usize| Burst {
             window_ns: (from, from + 100_000_000),
-            answered_ns: from + 40_000_000,
+            answered_ns: if failed > 0 { from } else { from + 40_000_000 },
             started,
             failed: vec!["refused".to_owned(); failed],
         };
