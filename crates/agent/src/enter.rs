@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-use rustix::process::{Pid, Signal, WaitOptions, set_parent_process_death_signal, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, set_parent_process_death_signal, setsid, waitpid};
 use rustix::thread::{CpuSet, LinkNameSpaceType, UnshareFlags, move_into_link_name_space, sched_setaffinity, set_name};
 use tare_wire::launch::{Launch, Namespace};
 
@@ -42,6 +42,8 @@ fn impossible(what: &str, why: &str) -> EnterError {
 pub fn enter(launch: &Launch) -> Result<Entered, EnterError> {
     // Begun anew it would be called `exe`. A name is for people who look at processes, and may fail to be set.
     let _ = set_name(c"tare-agent");
+    // Out of reach of the terminal of whoever started it, and a process group by itself. One that leads a session already stays what it is.
+    let _ = setsid();
     let private = launch.root.is_some() || (!launch.mounts.is_empty() && !launch.mounts_stay);
     if private && !launch.unshare.contains(&Namespace::Mount) {
         return Err(impossible("mount", "mounts were asked for without a mount namespace to make them in"));

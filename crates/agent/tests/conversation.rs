@@ -323,6 +323,10 @@ fn an_agent_begins_anew_in_its_control_groups() {
     assert_eq!(std::fs::read_to_string(&procs).unwrap(), "0");
     assert!(of_agent("cmdline").contains(r#""cgroup_procs":[]"#), "it joins once, then starts anew");
     assert_eq!(of_agent("comm"), "tare-agent\n");
+    // Its process group, its session and its controlling terminal.
+    let (stat, own) = (of_agent("stat"), child.id().to_string());
+    let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+    assert_eq!(fields[2..5], [own.as_str(), &own, "0"], "it makes itself a session: {stat}");
     link.call(Request::Bye, TIMEOUT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }

@@ -80,7 +80,16 @@ impl Channel {
     /// Why it could not be started.
     pub(crate) fn spawn(command: &mut Command) -> std::io::Result<Self> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        Self::start(command)
+        Self::start(sys::in_own_session(command))
+    }
+
+    /// The same for `tare-agent enter`, which makes itself a session of its own before anything else. With nothing to be done between fork and
+    /// exec, no copy of this process is made for it: among a thousand agents with their threads that took most of the time of a start.
+    ///
+    /// # Errors
+    /// Why it could not be started.
+    pub(crate) fn spawn_entering(command: &mut Command) -> std::io::Result<Self> {
+        Self::start(command.stdin(Stdio::piped()).stdout(Stdio::piped()))
     }
 
     /// Starts a command that is no channel, only something that a guest needs beside it.
@@ -89,11 +98,11 @@ impl Channel {
     /// Why it could not be started.
     pub(crate) fn beside(command: &mut Command) -> std::io::Result<Self> {
         command.stdin(Stdio::null()).stdout(Stdio::null());
-        Self::start(command)
+        Self::start(sys::in_own_session(command))
     }
 
     fn start(command: &mut Command) -> std::io::Result<Self> {
-        let mut child = sys::in_own_session(command.stderr(Stdio::piped())).spawn()?;
+        let mut child = command.stderr(Stdio::piped()).spawn()?;
         let (tail, follower) = child.stderr.take().map_or_else(|| (Tail::default(), None), Tail::follow);
         Ok(Self { child, tail, follower, status: None })
     }

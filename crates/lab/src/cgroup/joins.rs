@@ -2,8 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -52,13 +52,31 @@ impl Drop for PromptJoins {
     }
 }
 
-/// The file through which a process joins the group that this one is in; only where this one is seen in it, so that nothing moves.
+/// What was found for the group that this process was in at that time.
+static FOUND: Mutex<Option<(String, Option<PathBuf>)>> = Mutex::new(None);
+
+/// The file through which a process joins the group that this one is in. It is looked for once in each group: to see this process in it, the
+/// numbers of all that are in it are read, and a thousand agents may be.
 fn own_file() -> Option<PathBuf> {
+    let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*found {
+        Some((known, file)) if *known == own => file.clone(),
+        _ => {
+            let file = file_of(&own);
+            *found = Some((own, file.clone()));
+            file
+        }
+    }
+}
+
+/// The file of the group that `own` says this process is in (`/proc/self/cgroup`); only where this one is seen in it, so that nothing moves.
+fn file_of(own: &str) -> Option<PathBuf> {
     let read = |path: &Path| fs::read_to_string(path).ok();
-    let (mounts, own) = (read(Path::new("/proc/self/mountinfo"))?, read(Path::new("/proc/self/cgroup"))?);
+    let mounts = read(Path::new("/proc/self/mountinfo"))?;
     let pid = std::process::id().to_string();
     let files = mounts::parse(&mounts).into_iter().filter_map(|mount| {
-        let group = own_group_of(&mount, &own)?;
+        let group = own_group_of(&mount, own)?;
         Some(below(&mount, group).join("cgroup.procs"))
     });
     let mut files = files.filter(|file| read(file).is_some_and(|procs| procs.lines().any(|line| line == pid)));
@@ -73,6 +91,13 @@ fn join(file: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_found_is_what_is_found_again() {
+        let own = fs::read_to_string("/proc/self/cgroup").unwrap();
+        assert_eq!((own_file(), own_file()), (file_of(&own), file_of(&own)));
+        assert_eq!(file_of("0::/no/such/group\n").filter(|file| file.exists()), None, "of another group");
+    }
 
     #[test]
     fn joins_do_not_wait_while_it_is_held_and_this_process_stays_where_it_is() {

@@ -235,7 +235,9 @@ impl<'a> GuestBuilder<'a> {
     /// Starts the process whose standard input and output are the channel.
     pub(crate) fn spawn(&mut self, launch: &Launch) -> Result<()> {
         let mut command = self.entering(launch)?;
-        self.spawn_command(&mut command)
+        let channel = Channel::spawn_entering(&mut command).map_err(|error| self.not_started(&command, &error))?;
+        self.parts.channel = Some(channel);
+        Ok(())
     }
 
     /// The same by a command of the platform's own, which runs outside all namespaces and control groups of the
