@@ -35,26 +35,36 @@ pub const OWN_ACCOUNT: (&str, &str) = (
 /// Modes in which a CPU does no work of the guest's.
 const UNUSED: [&str; 3] = ["idle", "iowait", "steal"];
 
-/// CPU seconds that a machine has used by its own kernel, as a counter from its first sample on: all time of its CPUs less what they were idle and
-/// what was stolen from them. Columns of work are not added up: many kernels only sample them at timer ticks, while idle time is measured.
-/// Series `named`, of [`Source::InGuest`]; empty where it was not sampled.
-pub fn used(samples: &[Sample], target: &str, cpus: usize, named: &str) -> Vec<Sample> {
+/// Modes in which it does.
+const WORKING: [&str; 5] = ["user", "nice", "system", "irq", "softirq"];
+
+/// CPU seconds that a machine has used by its own kernel, as counters of [`Source::InGuest`] from its first sample on; empty where it was not
+/// sampled. The first of `named`: all time of its CPUs less what they were idle and what was stolen from them, for many kernels only sample work
+/// at timer ticks, while idle time is measured. The second: the columns of work all the same. Time for which an idle CPU waits to wake up
+/// counts as idle and as stolen, so that the first says too little where much is stolen.
+pub fn used(samples: &[Sample], target: &str, cpus: usize, named: [&str; 2]) -> Vec<Sample> {
     let source = Source::InGuest(target.to_owned());
-    let columns = UNUSED.map(|mode| format!("cpu_{mode}_s"));
-    let mut unused: BTreeMap<u64, (usize, f64)> = BTreeMap::new();
-    for sample in samples.iter().filter(|sample| sample.source == source && columns.contains(&sample.series)) {
-        let (seen, sum) = unused.entry(sample.at_ns).or_default();
-        *seen += 1;
-        *sum += sample.value;
+    let [unused, working] = [&UNUSED[..], &WORKING[..]]
+        .map(|modes| modes.iter().map(|mode| format!("cpu_{mode}_s")).collect::<Vec<String>>());
+    let mut read: BTreeMap<u64, (usize, f64, f64)> = BTreeMap::new();
+    for sample in samples.iter().filter(|sample| sample.source == source) {
+        if unused.contains(&sample.series) {
+            let (seen, sum, _) = read.entry(sample.at_ns).or_default();
+            *seen += 1;
+            *sum += sample.value;
+        } else if working.contains(&sample.series) {
+            read.entry(sample.at_ns).or_default().2 += sample.value;
+        }
     }
-    unused.retain(|_, (seen, _)| *seen == columns.len());
-    let Some((&first_ns, &(_, first_s))) = unused.first_key_value() else { return Vec::new() };
-    let counter = |(at_ns, (_, unused_s)): (u64, (usize, f64))| {
+    read.retain(|_, (seen, ..)| *seen == unused.len());
+    let Some((&first_ns, &(_, unused_s, worked_s))) = read.first_key_value() else { return Vec::new() };
+    let counters = |(at_ns, (_, unused, worked)): (u64, (usize, f64, f64))| {
         let passed_s = at_ns.saturating_sub(first_ns) as f64 / 1e9;
-        let value = cpus as f64 * passed_s - (unused_s - first_s);
-        Sample { at_ns, source: source.clone(), series: named.to_owned(), value }
+        let values = [cpus as f64 * passed_s - (unused - unused_s), worked - worked_s];
+        let of = |(name, value): (&str, f64)| Sample { at_ns, source: source.clone(), series: name.to_owned(), value };
+        named.into_iter().zip(values).map(of).collect::<Vec<Sample>>()
     };
-    unused.into_iter().map(counter).collect()
+    read.into_iter().flat_map(counters).collect()
 }
 
 /// Modes in which a CPU works, as series of a probe.
@@ -131,20 +141,20 @@ mod tests {
         let mut samples = Vec::new();
         for n in 0..=4_u64 {
             let passed_s = n as f64 / 2.0;
-            // Of two CPUs half a CPU is idle, a tenth waits for a disk, and two tenths are stolen; ticks see nothing of the work.
-            for (mode, rate) in [("idle", 0.5), ("iowait", 0.1), ("steal", 0.2), ("user", 0.0)] {
+            // Of two CPUs half a CPU is idle, a tenth waits for a disk, and two tenths are stolen; ticks see a third of the work.
+            for (mode, rate) in [("idle", 0.5), ("iowait", 0.1), ("steal", 0.2), ("user", 0.3), ("softirq", 0.1)] {
                 samples.push(sample("target", mode, n, 7.0 + rate * passed_s));
                 samples.push(sample("target-2", mode, n, 9.0 * passed_s));
             }
         }
         // A reading that broke off.
         samples.push(sample("target", "idle", 9, 0.0));
-        let found = used(&samples, "target", 2, "used_s");
-        assert!(found.len() == 5 && found.iter().all(|own| own.source == Source::InGuest("target".into())));
+        let found = used(&samples, "target", 2, ["used_s", "worked_s"]);
+        assert!(found.len() == 10 && found.iter().all(|own| own.source == Source::InGuest("target".into())));
         let source = Source::InGuest("target".into());
-        let gained = tare_probe::gain(&found, &source, "used_s", (250_000_000, 1_750_000_000)).unwrap();
-        assert!((gained - 1.5 * 1.2).abs() < 1e-9, "{gained}");
-        assert!(used(&samples, "other", 2, "used_s").is_empty());
+        let gained = |series: &str| tare_probe::gain(&found, &source, series, (250_000_000, 1_750_000_000)).unwrap();
+        assert!((gained("used_s") - 1.5 * 1.2).abs() < 1e-9 && (gained("worked_s") - 1.5 * 0.4).abs() < 1e-9);
+        assert!(used(&samples, "other", 2, ["used_s", "worked_s"]).is_empty());
     }
 
     #[test]

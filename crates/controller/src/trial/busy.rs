@@ -11,6 +11,8 @@ use crate::remote_guests;
 
 /// The CPU of a control group in the samples, seconds since it was made.
 const USED: &str = "cpu_total_s";
+/// The same as columns of work make it, of a guest that is counted by its own kernel: it used no less.
+const WORKED: &str = "cpu_worked_s";
 /// Shortest interval of a course, but in windows that have fewer of them than [`FEWEST`].
 const INTERVAL: Span = Span::from_secs(1);
 /// Intervals of a course: at least so many where the samples allow it, and at most.
@@ -55,7 +57,7 @@ impl Trial<'_> {
         if let Some(Account::Guests(cpus)) = self.account(gathered) {
             let used = cpus.iter().enumerate().map(|(n, cpus)| {
                 let name = target_name(n);
-                let own = remote_guests::used(&gathered.samples, &name, *cpus, USED);
+                let own = remote_guests::used(&gathered.samples, &name, *cpus, [USED, WORKED]);
                 (Source::InGuest(name), own)
             });
             return Busy { used: used.collect(), cpus: cpus.iter().sum::<usize>() as f64, sampled_ns };
@@ -96,7 +98,10 @@ impl Busy {
     /// The same in several windows together.
     pub(super) fn share_of(&self, windows: &[(u64, u64)]) -> Option<f64> {
         let seconds = Some(length(windows)).filter(|ns| *ns > 0)? as f64 / 1e9;
-        let used = self.used.iter().map(|(source, own)| tare_probe::gain_over(own, source, USED, windows));
+        let used = self.used.iter().map(|(source, own)| {
+            let gain = |series: &str| tare_probe::gain_over(own, source, series, windows);
+            Some(gain(USED)?.max(gain(WORKED).unwrap_or(0.0)))
+        });
         let used: f64 = used.sum::<Option<f64>>().filter(|_| !self.used.is_empty() && self.cpus > 0.0)?;
         Some(used / (seconds * self.cpus))
     }
@@ -158,6 +163,15 @@ mod tests {
         assert!((two.share((10 * SECOND, 20 * SECOND)).unwrap_or(0.0) - 0.5).abs() < 1e-9);
         let without = Busy::of(&both, guests(&["target", "target-3"]), 2.0, SECOND / 5);
         assert_eq!(without.share((0, SECOND)), None, "a guest without a group of its own");
+        let worked: Vec<Sample> = samples("target")
+            .into_iter()
+            .map(|own| Sample { series: WORKED.into(), value: own.value * 1.5, ..own })
+            .collect();
+        let floored = Busy::of(&both, guests(&["target"]), 1.0, SECOND / 5);
+        let (source, own) = floored.used[0].clone();
+        let floored = Busy { used: vec![(source, [own, worked].concat())], ..floored };
+        let share = floored.share((0, 10 * SECOND)).unwrap_or(0.0);
+        assert!((share - 0.75).abs() < 1e-9, "{share}: no less than it worked");
         assert_eq!((one.share((15 * SECOND, 25 * SECOND)), one.share((SECOND, SECOND))), (None, None));
         assert_eq!(Busy::of(&both, guests(&[]), 1.0, 1).share((0, SECOND)), None);
     }
