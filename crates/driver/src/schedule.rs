@@ -1,11 +1,9 @@
-//! Arrivals of an open loop, fixed by the seed before anything is sent.
+//! Arrivals of an open loop on the driver's clock, and dealt to its connections.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-use rand::SeedableRng;
-use rand::rngs::Xoshiro256PlusPlus;
-use rand_distr::{Distribution, Exp1};
+use tare_model::arrivals::ArrivalTimes;
 use tare_model::load::{Arrivals, Phases};
 
 use crate::timeline::Timeline;
@@ -13,45 +11,19 @@ use crate::timeline::Timeline;
 /// Arrivals generated under one lock, so that a thread never waits long for its next ones.
 const BATCH: u32 = 4_096;
 
-/// The moments at which operations shall start, in order, from the start of the run to the end of its load.
-///
-/// The rate is the full one in all phases but the ramp-up, in which it grows linearly from nothing.
-/// Arrivals are a process of rate one on an axis of expected counts, carried over to the clock by the
-/// inverse of the cumulative rate (Cinlar's inversion method for non-stationary processes). The
-/// generator is xoshiro256++, whose sequence is the same in every version and on every machine.
+/// The moments at which operations shall start, in order, nanoseconds of CLOCK_MONOTONIC.
 #[derive(Debug, Clone)]
 pub struct Schedule {
-    rng: Xoshiro256PlusPlus,
-    arrivals: Arrivals,
-    rate: f64,
+    times: ArrivalTimes,
     start_ns: u64,
-    warm_s: f64,
-    ramp_s: f64,
-    total_ns: u64,
     /// Maps the time since the start to moments, where the driver has turns.
     turns: Option<Timeline>,
-    /// Where on the axis of expected counts the last arrival was.
-    position: f64,
 }
 
 impl Schedule {
     /// Arrivals at `rate` a second over `phases` that start at `start_ns`.
     pub fn new(rate: f64, arrivals: Arrivals, phases: &Phases, start_ns: u64, seed: u64) -> Self {
-        Self {
-            rng: Xoshiro256PlusPlus::seed_from_u64(seed),
-            arrivals,
-            rate,
-            start_ns,
-            warm_s: phases.warm_up.as_secs_f64(),
-            ramp_s: phases.ramp_up.as_secs_f64(),
-            total_ns: phases.total().ns,
-            turns: None,
-            // Equal gaps start half a gap in, so that no arrival falls on a phase's first instant.
-            position: match arrivals {
-                Arrivals::Poisson => 0.0,
-                Arrivals::Uniform => -0.5,
-            },
-        }
+        Self { times: ArrivalTimes::new(rate, arrivals, phases, seed), start_ns, turns: None }
     }
 
     /// The same on the clock of a driver that has turns: nothing arrives while it is the turn of others.
@@ -59,34 +31,15 @@ impl Schedule {
     pub(crate) fn by(self, timeline: &Timeline) -> Self {
         Self { turns: timeline.takes_turns().then(|| timeline.clone()), ..self }
     }
-
-    /// Seconds from the start at which `count` arrivals are expected.
-    fn seconds_of(&self, count: f64) -> f64 {
-        let full = count / self.rate;
-        if full < self.warm_s || self.ramp_s == 0.0 {
-            full
-        } else if full < self.warm_s + self.ramp_s / 2.0 {
-            self.warm_s + (2.0 * self.ramp_s * (full - self.warm_s)).sqrt()
-        } else {
-            full + self.ramp_s / 2.0
-        }
-    }
 }
 
 impl Iterator for Schedule {
     type Item = u64;
 
-    /// The next arrival, nanoseconds of CLOCK_MONOTONIC; `None` after the end of the load.
+    /// The next arrival; `None` after the end of the load.
     fn next(&mut self) -> Option<u64> {
-        self.position += match self.arrivals {
-            Arrivals::Poisson => Distribution::<f64>::sample(&Exp1, &mut self.rng),
-            Arrivals::Uniform => 1.0,
-        };
-        let offset = self.seconds_of(self.position) * 1e9;
-        (offset < self.total_ns as f64).then(|| match &self.turns {
-            None => self.start_ns + offset as u64,
-            Some(timeline) => timeline.moment(offset as u64),
-        })
+        let offset = self.times.next()?;
+        Some(self.turns.as_ref().map_or(self.start_ns + offset, |timeline| timeline.moment(offset)))
     }
 }
 
@@ -155,47 +108,11 @@ mod tests {
     use super::*;
     use tare_model::Span;
 
-    fn phases(warm_s: u64, ramp_s: u64, steady_s: u64) -> Phases {
-        Phases {
-            warm_up: Span::from_secs(warm_s),
-            ramp_up: Span::from_secs(ramp_s),
-            steady_state: Span::from_secs(steady_s),
-            ramp_down: Span::ZERO,
-        }
-    }
-
-    #[test]
-    fn equal_gaps_are_equal() {
-        let at: Vec<u64> = Schedule::new(1000.0, Arrivals::Uniform, &phases(0, 0, 2), 7, 1).collect();
-        assert_eq!(at.len(), 2000);
-        assert_eq!(at[0], 7 + 500_000);
-        assert!(at.windows(2).all(|w| (w[1] - w[0]).abs_diff(1_000_000) <= 1));
-    }
-
-    #[test]
-    fn poisson_gaps_have_the_rate_and_spread_of_an_exponential() {
-        let at: Vec<u64> = Schedule::new(1000.0, Arrivals::Poisson, &phases(0, 0, 100), 0, 42).collect();
-        let gaps: Vec<f64> = at.windows(2).map(|w| (w[1] - w[0]) as f64 / 1e9).collect();
-        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
-        let variance = gaps.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
-        // 100,000 gaps: the mean's standard error is 0.3 %, that of the spread about 0.5 %.
-        assert!((mean * 1000.0 - 1.0).abs() < 0.015, "mean gap {mean}");
-        assert!((variance.sqrt() / mean - 1.0).abs() < 0.03, "spread {}", variance.sqrt() / mean);
-    }
-
-    #[test]
-    fn the_rate_grows_over_the_ramp() {
-        let at: Vec<u64> = Schedule::new(1000.0, Arrivals::Uniform, &phases(1, 4, 1), 0, 1).collect();
-        let in_second = |s: u64| at.iter().filter(|&&t| t / 1_000_000_000 == s).count();
-        // The integral of a line from 0 to 1000/s over 4 s: 125, 375, 625, 875.
-        for (second, expected) in [(0, 1000), (1, 125), (2, 375), (3, 625), (4, 875), (5, 1000)] {
-            assert!(in_second(second).abs_diff(expected) <= 1, "second {second}: {}", in_second(second));
-        }
-    }
-
     #[test]
     fn the_same_seed_is_the_same_schedule_and_dealing_loses_none() {
-        let schedule = || Schedule::new(9000.0, Arrivals::Poisson, &phases(0, 1, 1), 5, 3);
+        let second = Span::from_secs(1);
+        let phases = Phases { warm_up: Span::ZERO, ramp_up: second, steady_state: second, ramp_down: Span::ZERO };
+        let schedule = || Schedule::new(9000.0, Arrivals::Poisson, &phases, 5, 3);
         let all: Vec<u64> = schedule().collect();
         let dealer = Dealer::new(schedule(), 3);
         dealer.ahead(1_000_000_000);
