@@ -56,6 +56,34 @@ fn every_start_counts_alone_and_in_a_burst_and_nothing_of_them_is_left() {
 }
 
 #[test]
+fn starts_of_an_open_loop_are_due_at_their_times_and_what_they_wait_counts() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    // More are due than one guest at a time can be: they wait for one another.
+    let case = "[cases.rate]\nworkload = \"guest-start\"\nload = { open = { rate = \"40/s\", connections = 1 } }\n\
+                parameters = { command = [\"sleep\", \"0.05\"] }\n";
+    let (out, output) = ran(folder.path(), &starts(1, case));
+    expect_code(&output, 0);
+    let trials = RunFolder::open(&out).unwrap().trials().unwrap();
+    assert_eq!(trials.len(), 2);
+    for trial in &trials {
+        let measured = measured(trial);
+        let starts = measured.counts["operations"];
+        assert!((10..100).contains(&starts), "40 are expected: {starts}");
+        assert!(trial.turns.is_none() && trial.facts.contains_key("wait from when a start was due"), "{trial:?}");
+        // Whoever waits for one start after the other takes longer than its own start and task.
+        assert!(measured.metrics["task_mean_s"] > 2.0 * 0.05, "{measured:?}");
+        assert!(measured.metrics["task_mean_s"] > measured.metrics["start_mean_s"], "{measured:?}");
+        assert!(!measured.metrics.contains_key("burst_mean_s"));
+    }
+    let planned = run(&["plan", folder.path().join("study.toml").to_str().unwrap()]);
+    assert!(crate::common::stdout(&planned).contains("open loop"), "{planned:?}");
+    assert_eq!(left_by_runs_into(&out), Vec::<String>::new());
+}
+
+#[test]
 fn starts_whose_task_fails_end_the_trial_with_the_reason() {
     if !is_root() {
         return;

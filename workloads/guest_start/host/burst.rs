@@ -16,6 +16,8 @@ const GRACE: Duration = Duration::from_secs(10);
 /// One start that came to its end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Started {
+    /// From when it was due to when it was begun, nanoseconds; nothing where starts are not due at fixed times.
+    pub wait_ns: u64,
     /// From the first act of making the guest to its agent's first answer, nanoseconds.
     pub start_ns: u64,
     /// From there to the end of the command, nanoseconds; nothing without one.
@@ -49,7 +51,26 @@ struct Alive {
     command: Result<u64, String>,
 }
 
+impl Started {
+    /// From when it was due, or else its first act, to the first answer, nanoseconds.
+    pub const fn answer_ns(&self) -> u64 {
+        self.wait_ns + self.start_ns
+    }
+
+    /// The same to the end of its command.
+    pub const fn task_ns(&self) -> u64 {
+        self.answer_ns() + self.command_ns
+    }
+}
+
 impl Burst {
+    /// The same, of which every start was begun so long after it was due.
+    #[must_use]
+    pub fn waited(mut self, wait_ns: u64) -> Self {
+        self.started.iter_mut().for_each(|one| one.wait_ns = wait_ns);
+        self
+    }
+
     /// Makes so many guests at one time, has each run the command, if there is one, and takes them away again.
     ///
     /// # Errors
@@ -132,11 +153,11 @@ fn end(alive: Alive) -> Result<(Started, Result<(), String>), String> {
     guest.destroy()?;
     let stop_ns = monotonic_ns().saturating_sub(from_ns);
     let command_ns = command.as_ref().map_or(0, |ns| *ns);
-    Ok((Started { start_ns, command_ns, call_ns, stop_ns, parts_s }, command.map(drop)))
+    Ok((Started { wait_ns: 0, start_ns, command_ns, call_ns, stop_ns, parts_s }, command.map(drop)))
 }
 
 /// Does all of this at one time, in threads of their own; in this one where there is but one.
-fn side_by_side<T: Send>(mut work: Vec<impl FnOnce() -> Result<T, String> + Send>) -> Vec<Result<T, String>> {
+pub fn side_by_side<T: Send>(mut work: Vec<impl FnOnce() -> Result<T, String> + Send>) -> Vec<Result<T, String>> {
     if work.len() <= 1 {
         return work.pop().map(|one| one()).into_iter().collect();
     }
@@ -152,7 +173,7 @@ mod tests {
     use super::*;
 
     fn burst(started: usize, failed: usize) -> Burst {
-        let one = Started { start_ns: 1, command_ns: 0, call_ns: 2, stop_ns: 1, parts_s: None };
+        let one = Started { wait_ns: 0, start_ns: 1, command_ns: 0, call_ns: 2, stop_ns: 1, parts_s: None };
         Burst { started: vec![one; started], failed: vec!["no memory".to_owned(); failed], ..Burst::default() }
     }
 

@@ -36,7 +36,7 @@ pub fn driven(bursts: &[Burst], command: bool, in_turns: bool) -> Driven {
     let all = || bursts.iter().flat_map(|burst| &burst.started);
     let failed: u64 = bursts.iter().map(|burst| burst.failed.len() as u64).sum();
     let times = |of: fn(&Started) -> u64| Histogram::of_values(&all().map(of).collect::<Vec<u64>>(), failed);
-    let (starts, tasks) = (times(|one| one.start_ns), times(|one| one.start_ns + one.command_ns));
+    let (starts, tasks) = (times(Started::answer_ns), times(Started::task_ns));
     let mut figures = Figures::default();
     figures.mean(common::STARTS_MEAN, &starts);
     figures.percentile(START_P50, &starts, 0.5);
@@ -76,7 +76,7 @@ fn turns(bursts: &[Burst]) -> TurnsDone {
         operations: burst.started.len() as u64,
         bytes: 0,
         measured_ns: burst.window_ns.1.saturating_sub(burst.window_ns.0),
-        response_ns: burst.started.iter().map(|one| one.start_ns + one.command_ns).sum(),
+        response_ns: burst.started.iter().map(Started::task_ns).sum(),
     };
     let counts: Vec<TurnCount> = bursts.iter().map(count).collect();
     TurnsDone {
@@ -93,6 +93,8 @@ fn facts(bursts: &[Burst]) -> BTreeMap<String, String> {
     // What the call took beyond the start is the ledger, which waits for the disk.
     let own = mean(all().map(|one| one.call_ns.saturating_sub(one.start_ns) as f64 / 1e6));
     facts.extend(own.map(|ms| ("tare's own share, beside each start".to_owned(), format!("{ms:.2} ms, mean"))));
+    let waited = mean(all().map(|one| one.wait_ns as f64 / 1e6)).filter(|ms| *ms > 0.0);
+    facts.extend(waited.map(|ms| ("wait from when a start was due".to_owned(), format!("{ms:.2} ms, mean"))));
     for (at, name) in ["firmware", "kernel", "agent"].into_iter().enumerate() {
         let parts = all().map(|one| one.parts_s.map(|parts| parts[at])).collect::<Option<Vec<f64>>>();
         let part = parts.and_then(|parts| mean(parts.into_iter()));
@@ -109,7 +111,7 @@ mod tests {
 
     fn started(start_ms: u64, command_ms: u64) -> Started {
         let (start_ns, command_ns) = (start_ms * 1_000_000, command_ms * 1_000_000);
-        Started { start_ns, command_ns, call_ns: start_ns + 500_000, stop_ns: 2_000_000, parts_s: None }
+        Started { wait_ns: 0, start_ns, command_ns, call_ns: start_ns + 500_000, stop_ns: 2_000_000, parts_s: None }
     }
 
     #[test]
@@ -135,6 +137,10 @@ mod tests {
         assert_eq!((turns.counts[0].operations, turns.counts[0].response_ns), (2, 50_000_000), "what is compared");
         assert_eq!(all.facts["first start that failed"], "refused");
         assert_eq!(all.facts["tare's own share, beside each start"], "0.50 ms, mean");
+        let late = driven(&[burst(0, vec![started(10, 5)], 0).waited(20_000_000)], true, false);
+        let means = [common::STARTS_MEAN, common::TASKS_MEAN].map(|id| late.measurement.metrics[id]);
+        assert!((means[0] - 0.030).abs() < 3e-5 && (means[1] - 0.035).abs() < 4e-5, "from when it was due: {means:?}");
+        assert_eq!(late.facts["wait from when a start was due"], "20.00 ms, mean");
         let alone = driven(&[burst(0, vec![started(10, 0)], 0)], false, false);
         assert!(alone.turns.is_none() && !alone.measurement.metrics.contains_key(BURST_MEAN));
     }

@@ -1,10 +1,12 @@
 //! `guest-start`: guests are made, answer, and are taken away, over and over; or are made, run a command each, and are taken away.
 //!
 //! Guests are made in bursts of as many at one time as the load has clients: one by default, so that each start has the host to itself. Where
-//! arms take turns, each turn is one burst. The measured guest stands beside them and is idle.
+//! arms take turns, each turn is one burst. In an open loop they are made at times that are fixed in advance. The measured guest stands beside
+//! them and is idle.
 
 mod burst;
 mod figures;
+mod open;
 
 use std::sync::Arc;
 
@@ -23,6 +25,7 @@ use crate::clock::monotonic_ns;
 use crate::entry::{Entry, normalise, read, schema};
 use crate::{Baton, Driven, Failure, Prepared, Schedule, Starter, Traits, WorkSite, Workload, WorkloadError};
 use burst::Burst;
+use open::OpenLoad;
 
 /// The registry's line.
 pub const ENTRY: Entry = Entry {
@@ -31,7 +34,7 @@ pub const ENTRY: Entry = Entry {
     schema: schema::<Parameters>,
     make: |parameters, load| {
         let parameters = checked(parameters)?;
-        Ok(Box::new(Start { parameters, burst: burst_of(load)? }))
+        Ok(Box::new(Start { parameters, most: most_of(load)?, open: OpenLoad::of(load) }))
     },
     normalise: |parameters: &Value| -> Result<Value, FieldError> {
         checked(parameters)?;
@@ -41,6 +44,7 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// Parameters of `guest-start`. How many guests are made at one time are the clients of `load` (1); how many times in a block, the `rounds` of `turns` (20).
+/// With an open load so many a second are made, and at one time there are at most as many as its `connections`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Parameters {
@@ -88,28 +92,30 @@ fn checked(parameters: &Value) -> Result<Parameters, FieldError> {
     Ok(read)
 }
 
-fn burst_of(load: &LoadModel) -> Result<u32, FieldError> {
-    match *load {
-        LoadModel::Closed { clients, think_time: Span::ZERO } if clients <= MOST_AT_ONCE => Ok(clients),
-        LoadModel::Closed { think_time: Span::ZERO, clients } => Err(FieldError::new(
-            &["load", "closed", "clients"],
-            format!("{clients} guests at one time are more than {MOST_AT_ONCE}"),
-        )),
-        LoadModel::Closed { .. } => {
+/// Most guests that there are at one time.
+fn most_of(load: &LoadModel) -> Result<u32, FieldError> {
+    let (kind, field) = match load {
+        LoadModel::Closed { .. } => ("closed", "clients"),
+        LoadModel::Open { .. } => ("open", "connections"),
+    };
+    if load.connections() > MOST_AT_ONCE {
+        let too_many = format!("{} guests at one time are more than {MOST_AT_ONCE}", load.connections());
+        return Err(FieldError::new(&["load", kind, field], too_many));
+    }
+    match load {
+        LoadModel::Closed { think_time, .. } if *think_time != Span::ZERO => {
             Err(FieldError::new(&["load", "closed", "think-time"], "a burst is made once the last one is gone")
-                .help("leave `think-time` out"))
+                .help("leave `think-time` out, or write `load = { open = { rate = \"2/s\" } }`"))
         }
-        LoadModel::Open { .. } => {
-            Err(FieldError::new(&["load", "open"], "guests are made in bursts of so many clients")
-                .help("write `load = { closed = { clients = 8 } }`"))
-        }
+        _ => Ok(load.connections()),
     }
 }
 
 struct Start {
     parameters: Parameters,
-    /// Guests made at one time.
-    burst: u32,
+    /// Guests at one time, beside the measured one: of a burst, or in an open loop at most.
+    most: u32,
+    open: Option<OpenLoad>,
 }
 
 impl Start {
@@ -121,37 +127,39 @@ impl Start {
 
 impl Workload for Start {
     fn metrics(&self) -> Vec<MetricSpec> {
-        let mut ids = vec![
-            (common::STARTS_MEAN, "start, create to first answer, mean"),
-            (figures::START_P50, "start, create to first answer, median"),
-            (figures::START_P99, "start, create to first answer, 99th percentile"),
-        ];
+        let from = if self.open.is_some() { "due" } else { "create" };
+        let each = |what: &str, ids: [&'static str; 3]| {
+            let words = ["mean", "median", "99th percentile"];
+            ids.into_iter().zip(words.map(|word| format!("{what}, {word}"))).collect::<Vec<_>>()
+        };
+        let mut ids = each(
+            &format!("start, {from} to first answer"),
+            [common::STARTS_MEAN, figures::START_P50, figures::START_P99],
+        );
         if !self.parameters.command.is_empty() {
-            ids.extend([
-                (common::TASKS_MEAN, "task, create to the command's end, mean"),
-                (figures::TASK_P50, "task, create to the command's end, median"),
-                (figures::TASK_P99, "task, create to the command's end, 99th percentile"),
-            ]);
+            let task = [common::TASKS_MEAN, figures::TASK_P50, figures::TASK_P99];
+            ids.extend(each(&format!("task, {from} to the command's end"), task));
         }
-        if self.burst > 1 {
-            ids.push((figures::BURST_MEAN, "burst, first create to last answer, mean"));
+        if self.most > 1 && self.open.is_none() {
+            ids.push((figures::BURST_MEAN, "burst, first create to last answer, mean".to_owned()));
         }
-        ids.push((figures::STOP_MEAN, "taking a guest away, mean"));
-        let spec = |(id, label): (&str, &str)| MetricSpec::new(id, label, Unit::Seconds, Better::Lower);
+        ids.push((figures::STOP_MEAN, "taking a guest away, mean".to_owned()));
+        let spec = |(id, label): (&str, String)| MetricSpec::new(id, &label, Unit::Seconds, Better::Lower);
         MetricSpec::with_primary(ids.into_iter().map(spec).collect(), self.verdict())
     }
 
     fn traits(&self, guest: &GuestSize, _: u32) -> Traits {
         let (turn, warm_up, commands) = (Span::ZERO, Span::ZERO, Some(ROUNDS));
-        let turns = Some(TurnTraits { turn, warm_up, gap: GAP, renewed: None, freezes: false, commands });
-        Traits { made: self.burst, turns, ..Traits::of(*guest) }
+        let turns = TurnTraits { turn, warm_up, gap: GAP, renewed: None, freezes: false, commands };
+        let no_turns = self.open.map(|_| "starts of an open loop go on beside one another for longer than a turn");
+        Traits { made: self.most, turns: self.open.is_none().then_some(turns), no_turns, ..Traits::of(*guest) }
     }
 
     fn prepare(&self, site: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {
-        let running = Running { parameters: self.parameters.clone(), burst: self.burst };
+        let running = Running { parameters: self.parameters.clone(), most: self.most, open: self.open };
         let starter = starter(site)?;
         for _ in 0..self.parameters.warm_up {
-            Burst::of(self.burst, starter, &self.parameters)?.mostly_started()?;
+            Burst::of(self.most, starter, &self.parameters)?.mostly_started()?;
         }
         Ok(Box::new(running))
     }
@@ -166,12 +174,13 @@ fn starter<'a>(site: &WorkSite<'a>) -> Result<&'a dyn Starter, WorkloadError> {
 
 struct Running {
     parameters: Parameters,
-    burst: u32,
+    most: u32,
+    open: Option<OpenLoad>,
 }
 
 impl Running {
     fn one(&self, starter: &dyn Starter) -> Result<Burst, WorkloadError> {
-        Burst::of(self.burst, starter, &self.parameters)
+        Burst::of(self.most, starter, &self.parameters)
     }
 
     /// A burst in each of its arm's turns.
@@ -207,9 +216,10 @@ impl Prepared for Running {
     fn drive(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<Driven, WorkloadError> {
         let starter = starter(site)?;
         let turns: Option<(&Arc<Turns>, &Arc<Baton>)> = schedule.turns.as_ref().zip(schedule.baton.as_ref());
-        let bursts = match turns {
-            Some((turns, baton)) => self.take_turns(starter, turns, baton)?,
-            None => self.until_over(starter, schedule)?,
+        let bursts = match (self.open, turns) {
+            (Some(open), _) => open.drive(starter, &self.parameters, schedule)?,
+            (None, Some((turns, baton))) => self.take_turns(starter, turns, baton)?,
+            (None, None) => self.until_over(starter, schedule)?,
         };
         Burst::mostly_started_in(&bursts)?;
         Ok(figures::driven(&bursts, !self.parameters.command.is_empty(), turns.is_some()))
@@ -225,6 +235,8 @@ impl Prepared for Running {
 mod tests {
     use super::*;
     use serde_json::json;
+    use tare_model::Rate;
+    use tare_model::load::Arrivals;
 
     #[test]
     fn what_is_compared_is_the_task_where_there_is_one() {
@@ -246,5 +258,8 @@ mod tests {
         assert_eq!(refused(json!({}), closed(257, 0)), "load.closed.clients");
         assert_eq!(refused(json!({}), closed(1, 5)), "load.closed.think-time");
         assert_eq!(refused(json!({}), closed(256, 0)), "");
+        let open = |connections| LoadModel::Open { rate: Rate(2.0), arrivals: Arrivals::Poisson, connections };
+        assert_eq!(refused(json!({}), open(300)), "load.open.connections");
+        assert_eq!(refused(json!({}), open(8)), "");
     }
 }
