@@ -21,6 +21,8 @@ pub(super) struct OfStudy<'f> {
     steady_state: Option<Span>,
     /// Why no case of this study can take turns, and what would help.
     apart: Option<(String, &'static str)>,
+    /// Load comes from another machine.
+    elsewhere: bool,
     /// An arm that is reached over a network that was there before.
     outside: Option<String>,
 }
@@ -38,12 +40,13 @@ impl<'f> OfStudy<'f> {
         }
         let steady_state = steady_state(&file.phases);
         let (schedule, turns) = (written(&file.schedule), Said::of(&file.turns));
-        Self { schedule, turns, steady_state, apart: None, outside: None }
+        Self { schedule, turns, steady_state, apart: None, elsewhere: false, outside: None }
     }
 
     /// Takes in what the arms are, and from where and over what their load comes.
     pub(super) fn learn(&mut self, arms: &[Arm], way: (&Roles, &LabSpec), catalog: &dyn Catalog) {
         self.apart = apart(arms, way, catalog);
+        self.elsewhere = !way.0.drives_locally();
         let outside = arms.iter().find(|arm| catalog.reaches_outside(&arm.platform, &arm.options));
         self.outside = outside.map(|arm| arm.id.clone());
     }
@@ -151,7 +154,16 @@ pub(super) fn of(at: &Cursor<'_>, case: &file::Case<'_>, able: Able<'_>, load: &
         let why = traits.no_turns.map_or_else(|| format!("`{workload}` is not driven in turns"), str::to_owned);
         return refused(why, others.trim_start_matches("; "));
     };
+    // How long turns are is no wish for them on hosts that a study of turns was not written for (`--hosts`).
+    if let Some((why, _)) = all.apart.as_ref().filter(|_| all.elsewhere && !asked(case, all)) {
+        return CaseSchedule::Trials { why: why.clone() };
+    }
     spec(at, case, all, turns, steady_state).map_or_else(|(why, help)| refused(why, help), CaseSchedule::Turns)
+}
+
+/// Whether turns are asked for by their name.
+fn asked(case: &file::Case<'_>, all: &OfStudy<'_>) -> bool {
+    case.schedule.is_there() || all.schedule.is_some()
 }
 
 /// How the arms of a case take turns.

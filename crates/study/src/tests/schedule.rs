@@ -181,6 +181,11 @@ fn a_machine_elsewhere_is_one_guest_at_a_time_driven_from_here_and_never_stopped
     let client = "[hosts.c]\nfar = { host = \"c\" }\n[roles]\ndrivers = [\"c\"]\n";
     let all_far = alone.replace("platform = \"native\"", "platform = \"far\"\noptions = { host = \"b\" }") + client;
     assert!(why(&study_of(&all_far), "idle").starts_with("load comes from another machine"));
+    // How long turns are was written for other hosts; that they are asked for was not.
+    let lengths = all_far.replace(IDLE, &format!("{IDLE}turns = {{ length = \"50ms\" }}\n"));
+    assert!(why(&study_of(&lengths), "idle").starts_with("load comes from another machine"));
+    let (path, words) = problem(&all_far.replace(IDLE, &format!("{IDLE}schedule = \"turns\"\n")));
+    assert!(path == "cases.idle.schedule" && words.contains("load comes from another machine"), "{path}: {words}");
     let busy = format!("{IDLE}busy-target = true\n");
     let said = why(&study_of(&with_far("", &busy)), "idle");
     assert!(said.ends_with("and tare cannot stop the processes of `container`"), "{said}");
