@@ -4,6 +4,7 @@
 #   scripts/test-host.sh                     Debian 12 and 13, every platform in one study, users, upgrade and removal
 #   scripts/test-host.sh bookworm|trixie     one of the two
 #   scripts/test-host.sh --short             Debian 12: install, doctor, a container, a machine by KVM, kill -9; some minutes
+#   scripts/test-host.sh pair                Debian 12 twice: guests on one, load from the other, over links between the two
 #   scripts/test-host.sh arm64               Debian 12 on arm64: the one program that is built here for it, doctor, the quickstart
 #
 # TARE_TEST_HOST_ONLY="conform|user" leaves out the checks that have none of these words in their names.
@@ -19,8 +20,9 @@ for word in "$@"; do
     case $word in
     --short) suites=(bookworm) tests=(the_package_installs) ;;
     bookworm | trixie) suites=("$word") ;;
+    pair) suites=(bookworm) tests=(pair::) ;;
     arm64) arm64=yes ;;
-    *) echo "test-host: unknown word '$word': --short, bookworm, trixie or arm64" >&2 && exit 2 ;;
+    *) echo "test-host: unknown word '$word': --short, bookworm, trixie, pair or arm64" >&2 && exit 2 ;;
     esac
 done
 

@@ -5,6 +5,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
+#[path = "ordinary_hosts/pair.rs"]
+mod pair;
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -45,15 +47,14 @@ struct Ground {
 impl Ground {
     /// Boots a host and installs tare as a user would; `None` where no host was asked for or this machine has none.
     fn new(hardware: Hardware) -> Option<Self> {
-        if std::env::var_os(DISK).is_none() || std::env::var_os(PACKAGE).is_none() {
-            tare_testkit::skipped("boots a whole host: make test-host");
+        if !can_boot() {
             return None;
         }
-        if let Some(why) = tare_testkit::emulated::unmet(AMD64) {
-            tare_testkit::skipped(&why);
-            return None;
-        }
-        Some(Self { host: boot(&hardware), hardware, folder: tempfile::tempdir().unwrap(), failed: Vec::new() })
+        Some(Self::on(boot(&hardware), hardware))
+    }
+
+    fn on(host: EmulatedHost, hardware: Hardware) -> Self {
+        Self { host, hardware, folder: tempfile::tempdir().unwrap(), failed: Vec::new() }
     }
 
     /// One thing that must be so; the next is looked at whatever comes of it. It has a second chance, which is printed: guests of
@@ -138,13 +139,29 @@ impl Ground {
     }
 }
 
+/// Whether hosts were asked for and this machine emulates them; tells why not.
+fn can_boot() -> bool {
+    let asked = [DISK, PACKAGE].iter().all(|variable| std::env::var_os(variable).is_some());
+    let unmet =
+        if asked { tare_testkit::emulated::unmet(AMD64) } else { Some("boots a whole host: make test-host".into()) };
+    unmet.iter().for_each(|why| tare_testkit::skipped(why));
+    unmet.is_none()
+}
+
+fn path_in(variable: &str) -> PathBuf {
+    PathBuf::from(std::env::var_os(variable).unwrap_or_default())
+}
+
 /// A host with tare's package.
 fn boot(hardware: &Hardware) -> EmulatedHost {
-    let [disk, package] = [DISK, PACKAGE].map(|variable| PathBuf::from(std::env::var_os(variable).unwrap()));
     let began = Instant::now();
-    let host = EmulatedHost::boot(&disk, AMD64, hardware);
+    let host = EmulatedHost::boot(&path_in(DISK), AMD64, hardware);
     eprintln!("{} booted in {:.0} s", host.sh(". /etc/os-release; echo $PRETTY_NAME").trim(), seconds(began));
-    host.put(&package, "tare.deb");
+    with_package(host)
+}
+
+fn with_package(host: EmulatedHost) -> EmulatedHost {
+    host.put(&path_in(PACKAGE), "tare.deb");
     host.sh("DEBIAN_FRONTEND=noninteractive apt-get install -y -qq ./tare.deb >/dev/null");
     if let Some(runsc) = std::env::var_os(GVISOR) {
         host.put(Path::new(&runsc), "/usr/local/bin/runsc");
@@ -579,8 +596,7 @@ fn one_program_measures_on_an_arm64_host() {
     eprintln!("{} booted in {:.0} s", system.trim(), seconds(began));
     host.put(Path::new(&program), "tare");
     host.sh("install -m 755 tare /usr/local/bin/");
-    let hardware = Hardware::default();
-    let mut ground = Ground { host, hardware, folder: tempfile::tempdir().unwrap(), failed: Vec::new() };
+    let mut ground = Ground::on(host, Hardware::default());
     ground.check("doctor finds containers usable, and says what is missing in this build and on this host", |ground| {
         let said = ground.host.sh("tare doctor");
         for id in ["native", "container", "oci runc"] {

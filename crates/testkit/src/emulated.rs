@@ -79,6 +79,14 @@ impl EmulatedHost {
     /// Boots what `scripts/test-host-disk.sh` made in `disk`, with a disk that keeps nothing, and waits until it answers.
     #[track_caller]
     pub fn boot(disk: &Path, machine: Machine, hardware: &Hardware) -> Self {
+        let mut host = Self::begin(disk, machine, hardware);
+        host.wait();
+        host
+    }
+
+    /// The same without waiting. The host ends with the thread that this is called in.
+    #[track_caller]
+    pub fn begin(disk: &Path, machine: Machine, hardware: &Hardware) -> Self {
         let place = tempfile::tempdir().unwrap();
         let overlay = place.path().join("disk.qcow2");
         let mut made = Command::new("qemu-img");
@@ -113,13 +121,12 @@ impl EmulatedHost {
             .stdout(log.try_clone().unwrap())
             .stderr(log);
         let process = qemu.spawn().unwrap();
-        let mut host = Self { process, port, key: disk.join("key"), place };
-        host.wait();
-        host
+        Self { process, port, key: disk.join("key"), place }
     }
 
+    /// Waits until it answers.
     #[track_caller]
-    fn wait(&mut self) {
+    pub fn wait(&mut self) {
         let deadline = Instant::now() + BOOT;
         while !self.run("root", "true").status.success() {
             let ended = self.process.try_wait().unwrap();
