@@ -226,6 +226,8 @@ pub mod metric {
     pub const GUEST_SHARED: &str = "guest_shared_bytes";
     /// What the host has less available than before the first guest, for each guest.
     pub const GUEST_COST: &str = "guest_cost_bytes";
+    /// Seconds from the first act of making a guest to its agent's first answer, mean of the guests that were added to reach this number.
+    pub const ADDED_START: &str = "added_guest_start_s";
     /// The largest number of guests that held: the primary metric of a scale-up.
     pub const HELD: &str = "guests_held";
     /// The largest number of tiles that held, where guests are added by tiles.
@@ -279,6 +281,7 @@ pub fn metric_specs() -> Vec<MetricSpec> {
         (metric::GUEST_UNIQUE, "memory that a guest has to itself, mean", Bytes, Lower),
         (metric::GUEST_SHARED, "a guest's part of shared memory, mean", Bytes, Lower),
         (metric::GUEST_COST, "memory of the host that a guest costs", Bytes, Lower),
+        (metric::ADDED_START, "start of a guest that was added, mean", Seconds, Lower),
     ];
     all.extend(others.map(metric));
     all

@@ -107,7 +107,7 @@ const PLATFORMS: [Kind; 10] = [
     kind::<FarOptions>("far"),
 ];
 
-const WORKLOADS: [Kind; 13] = [
+const WORKLOADS: [Kind; 14] = [
     kind::<Anything>("null"),
     kind::<RrParameters>("rr"),
     kind::<Anything>("stream"),
@@ -120,6 +120,7 @@ const WORKLOADS: [Kind; 13] = [
     kind::<Anything>("social"),
     kind::<TileParameters>("tile"),
     kind::<Anything>("guest-start"),
+    kind::<Anything>("resident-task"),
     kind::<Anything>("exec"),
 ];
 
@@ -261,7 +262,7 @@ impl Catalog for Fake {
             several_guests: workload == "store" || workload.starts_with("web-"),
             several_instances: can("social", "one-instance-only"),
             repeats: can("social", "one-load-only") || workload == "rr",
-            density: can("java", "one-guest-only") || !tile.is_empty(),
+            density: can("java", "one-guest-only") || workload == "resident-task" || !tile.is_empty(),
             calibrated: workload == "java" && parameters["finds-load"] == Json::Bool(true),
             guests: if tile.is_empty() { vec![one] } else { tile },
             ..Traits::of(guest)

@@ -29,6 +29,7 @@ pub const SHIPPED: &[ShippedStudy] = &shipped![
     "quickstart",
     "two-settings",
     "platforms",
+    "sandbox-density",
     "sandbox-start",
     "response-time",
     "response-time-as-published",

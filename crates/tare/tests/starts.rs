@@ -125,3 +125,37 @@ fn more_guests_than_the_host_has_memory_for_are_refused_by_the_plan() {
     let said = stderr(&output).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("512GiB for each of 256 that the workload makes"), "{said}");
 }
+
+#[test]
+fn guests_that_stay_are_added_each_with_its_task_and_what_they_take_is_known() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let case = "[cases.idle]\nworkload = \"resident-task\"\nparameters = { every = \"100ms\" }\ndensity = { guests = [1, 3] }\n\
+                [cases.task]\nworkload = \"resident-task\"\nparameters = { every = \"200ms\", command = [\"sh\", \"-c\", \"exit 0\"] }\n\
+                density = { guests = [1, 3] }\n[lab]\nplacement = \"unpinned\"\n";
+    let (out, output) = ran(folder.path(), &starts(1, case));
+    expect_code(&output, 0);
+    let trials = RunFolder::open(&out).unwrap().trials().unwrap();
+    assert_eq!(trials.len(), 4);
+    for trial in &trials {
+        let scale_up = measured(trial).scale_up.as_ref().expect("a scale-up");
+        assert_eq!(scale_up.levels.iter().map(|level| level.guests).collect::<Vec<_>>(), [1, 3]);
+        for level in &scale_up.levels {
+            assert!(level.failed.is_none(), "{level:?}");
+            for id in ["task_mean_s", "operations_per_s", "guest_unique_bytes", "added_guest_start_s"] {
+                assert!(level.metrics.get(id).is_some_and(|value| *value > 0.0), "{id}: {:?}", level.metrics);
+            }
+        }
+        // Three guests have three times the tasks of one, within one a guest.
+        let [one, three] = [0, 1].map(|n| scale_up.levels[n].metrics["operations_per_s"]);
+        assert!(three > 2.0 * one, "{one} and {three}");
+    }
+    assert_eq!(left_by_runs_into(&out), Vec::<String>::new());
+    // A task that its guest cannot do is found before a second guest is added.
+    let unable = case.replace("\"sh\", \"-c\", \"exit 0\"", "\"no-such-program\"");
+    let (out, output) = ran(tempfile::tempdir().unwrap().path(), &starts(1, &unable));
+    assert_ne!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stderr(&output).contains("no such program"), "{} {}", stderr(&output), out.display());
+}

@@ -16,6 +16,8 @@ pub mod java;
 pub mod kv;
 #[path = "../../../workloads/null/host/mod.rs"]
 pub mod null;
+#[path = "../../../workloads/resident_task/host/mod.rs"]
+pub mod resident_task;
 #[path = "../../../workloads/rr/host/mod.rs"]
 pub mod rr;
 #[path = "../../../workloads/social/host/mod.rs"]
@@ -44,6 +46,7 @@ pub const ALL: &[Entry] = &[
     cpu::ENTRY,
     tile::ENTRY,
     guest_start::ENTRY,
+    resident_task::ENTRY,
     exec::ENTRY,
     null::ENTRY,
 ];

@@ -384,6 +384,7 @@ impl<'a> View<'a> {
             self.by_guests("cost for the host, each guest", metric::GUEST_COST, Unit::Bytes),
             self.by_guests("unique memory of a guest, mean", metric::GUEST_UNIQUE, Unit::Bytes),
             self.by_guests("shared memory, part of a guest, mean", metric::GUEST_SHARED, Unit::Bytes),
+            self.by_guests("start of a guest that was added, mean", metric::ADDED_START, Unit::Seconds),
             self.by_guests("CPU of the scanner since the first guest", metric::SCANNER_CPU_S, Unit::Seconds),
         ];
         self.chart("What a guest costs, and what merging costs", 150.0, panels)

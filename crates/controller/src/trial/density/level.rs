@@ -68,6 +68,8 @@ struct Seen {
     wrong: Option<String>,
     costs: Vec<Cost>,
     host_cpu: Option<f64>,
+    /// Seconds that a guest which was added for this level took to start, mean.
+    started_s: Option<f64>,
 }
 
 impl Ascending<'_> {
@@ -181,7 +183,23 @@ impl Ascending<'_> {
         // What this host's CPUs did says nothing of guests that another carries.
         let host_cpu = self.carrier.as_ref().and_then(|_| host_cpu(&probed.samples, window_ns));
         let measurement = trial.collect(driven, probed, gathered);
-        Ok(Seen { measurement, window_ns, work, wrong: wrong.or(seen), costs, host_cpu })
+        Ok(Seen {
+            measurement,
+            window_ns,
+            work,
+            wrong: wrong.or(seen),
+            costs,
+            host_cpu,
+            started_s: self.started_s(gathered),
+        })
+    }
+
+    /// How long those guests took to start that the last level had not, mean; nothing where the search went down.
+    fn started_s(&self, gathered: &Gathered) -> Option<f64> {
+        let before = self.levels.last().map_or(0, |level| level.guests as usize);
+        let added = gathered.measured().get(before..)?;
+        let sum: f64 = added.iter().map(|guest| guest.start_time_s()).sum();
+        (!added.is_empty()).then(|| sum / added.len() as f64)
     }
 
     /// What a level tells, from what was seen; returns what its figures leave out.
@@ -214,6 +232,7 @@ impl Ascending<'_> {
         }
         add(metric::RESPONSE_P99, p99.value().map(|ns| ns / 1e9));
         add(metric::HOST_CPU, seen.host_cpu);
+        add(metric::ADDED_START, seen.started_s);
         if let Some(carrier) = &self.carrier {
             let readings = carrier.watch.readings();
             let end = nearest(&readings, seen.window_ns.1);
