@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What a wire costs a driver: the same study with its lab on a network card, and in the lab that needs none. The driver is on this host in both.
+# What a wire costs a driver: the same study with its lab on a network card, by a bridge and by a macvlan for each guest, and in the lab that needs
+# none. The driver is on this host in all.
 # usage: bench/wire.sh
 #
 # The card is one end of a veth pair whose other end is in a bridge, in a network namespace of the bench's own. A round is a run of each, in
@@ -60,6 +61,7 @@ study >"$work/without.toml"
     study
     printf '[lab]\nwire = { interface = "card0", addresses = "203.0.113.100-203.0.113.120/24" }\n'
 } >"$work/with.toml"
+sed 's|/24" }|/24", attach = "macvlan" }|' "$work/with.toml" >"$work/macvlan.toml"
 
 # Rates of a run: case, rate. One client makes as many exchanges as fit one after the other.
 rates() {
@@ -72,8 +74,8 @@ one() {
     rates "$1" | sed "s/^/$2 $1 /" >>"$work/rates"
 }
 for round in $(seq "$ROUNDS"); do
-    order="without with"
-    [ $((round % 2)) -eq 0 ] && order="with without"
+    order="without with macvlan"
+    [ $((round % 2)) -eq 0 ] && order="macvlan with without"
     for side in $order; do one "$side" "$round"; done
 done
 
@@ -81,17 +83,19 @@ awk -v bar="$BAR" '
     { rate[$1, $2, $3] = $4; names[$3] = 1; if ($1 > rounds) rounds = $1 }
     END {
         printf "%-28s %10s\n", "rate, on a wire to without", "ratio"
-        for (name in names) {
+        split("with macvlan", sides, " ")
+        for (name in names) for (side in sides) {
             n = 0
             for (i = 1; i <= rounds; i++)
-                if (rate[i, "without", name] > 0 && rate[i, "with", name] > 0)
-                    ratio[++n] = rate[i, "with", name] / rate[i, "without", name]
+                if (rate[i, "without", name] > 0 && rate[i, sides[side], name] > 0)
+                    ratio[++n] = rate[i, sides[side], name] / rate[i, "without", name]
             for (i = 2; i <= n; i++)
                 for (j = i; j > 1 && ratio[j] < ratio[j - 1]; j--) { t = ratio[j]; ratio[j] = ratio[j - 1]; ratio[j - 1] = t }
             if (n == 0) continue
             seen++
             median = n % 2 ? ratio[(n + 1) / 2] : (ratio[n / 2] + ratio[n / 2 + 1]) / 2
-            printf "%-28s %10.3f   %.3f to %.3f, %d rounds\n", name, median, ratio[1], ratio[n], n
+            by = sides[side] == "with" ? "bridge" : "macvlan"
+            printf "%-28s %10.3f   %.3f to %.3f, %d rounds\n", name " by " by, median, ratio[1], ratio[n], n
             if (median < bar) missed = 1
         }
         if (!seen) { print "no rate was found"; exit 2 }

@@ -3,14 +3,15 @@
 //! This runs while the process has one thread, and starts none.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, IntoRawFd};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
+use rustix::io::FdFlags;
 use rustix::process::{Pid, Signal, WaitOptions, set_parent_process_death_signal, setsid, waitpid};
 use rustix::thread::{CpuSet, LinkNameSpaceType, UnshareFlags, move_into_link_name_space, sched_setaffinity, set_name};
-use tare_wire::launch::{Launch, Namespace};
+use tare_wire::launch::{FIRST_DEVICE, Launch, Namespace};
 
 use crate::error::{EnterError, during};
 use crate::{confine, root, sys, user};
@@ -69,6 +70,7 @@ pub fn enter(launch: &Launch) -> Result<Entered, EnterError> {
         move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))
             .map_err(during(format!("enter the network namespace {}", netns.display())))?;
     }
+    open_devices(&launch.devices)?;
     bind_to_cpus(&launch.cpu_set)?;
     if !launch.unshare.is_empty() {
         let flags = launch.unshare.iter().fold(UnshareFlags::empty(), |flags, &kind| flags | flag(kind));
@@ -123,6 +125,20 @@ fn open_to_merging() -> Result<(), EnterError> {
         );
         during("open its memory to merging (PR_SET_MEMORY_MERGE)")(io::Error::new(io::ErrorKind::Unsupported, why))
     })
+}
+
+/// Opens devices that the program finds open. They stay open for as long as this process lives.
+fn open_devices(devices: &[PathBuf]) -> Result<(), EnterError> {
+    for (number, device) in (FIRST_DEVICE..).zip(devices) {
+        let tried = || format!("open the device {}", device.display());
+        let opened = std::fs::File::options().read(true).write(true).open(device).map_err(during(tried()))?;
+        let kept = rustix::io::fcntl_dupfd_cloexec(&opened, number).map_err(during(tried()))?;
+        rustix::io::fcntl_setfd(&kept, FdFlags::empty()).map_err(during(tried()))?;
+        if kept.into_raw_fd() != number {
+            return Err(impossible(&tried(), &format!("the file number {number} is in use already")));
+        }
+    }
+    Ok(())
 }
 
 const fn flag(kind: Namespace) -> UnshareFlags {

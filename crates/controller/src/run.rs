@@ -211,8 +211,8 @@ fn known_study(folder: &RunFolder) -> Option<String> {
 
 /// The wire as the lab wants it. A plan that runs has its addresses.
 fn wire(asked: &Wire) -> Option<tare_lab::Wire> {
-    let Wire { interface, addresses, cuts_off_host } = asked.clone();
-    Some(tare_lab::Wire { interface, addresses: addresses?, cuts_off_host })
+    let Wire { interface, addresses, attach, cuts_off_host } = asked.clone();
+    Some(tare_lab::Wire { interface, addresses: addresses?, attach, cuts_off_host })
 }
 
 /// Makes the lab, opens the run folder and runs all trials. The folder comes second, so that it can tell

@@ -3,16 +3,18 @@
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rtnetlink::packet_route::link::{InfoData, InfoVeth, LinkMessage};
-use rtnetlink::{LinkBridge, LinkUnspec, LinkVeth};
+use rtnetlink::LinkBridge;
+use rtnetlink::packet_route::link::LinkMessage;
 
 use tare_model::guest::ParityRow;
+use tare_model::study::Attach;
 use tare_model::units::BitRate;
 
 use crate::addresses::{BRIDGE, GUEST_LINK, Hosts, Network, hardware_address};
+use crate::attach::{Card, LinkSettings, Trunk};
 use crate::error::{LabError, Result};
 use crate::name::{check_guest, check_run_id, run_group};
-use crate::netlink::{Links, Netlink};
+use crate::netlink::Netlink;
 use crate::netns::{NetNs, scratch};
 use crate::offload::Offloads;
 use crate::port::Port;
@@ -33,7 +35,7 @@ pub struct LabConfig {
     pub offloads: bool,
     /// Rate to which the client's link is bounded, each way; `None`: not at all.
     pub link_rate: Option<BitRate>,
-    /// The wire that the bridge is on; `None`: it has no way out of the host.
+    /// The wire that the lab is on; `None`: it has no way out of the host.
     pub wire: Option<Wire>,
     /// TCP congestion control of the lab's namespaces; `None` leaves the host's own.
     pub congestion_control: Option<String>,
@@ -58,10 +60,20 @@ impl LabConfig {
             client_cpus: Vec::new(),
         }
     }
+
+    pub(crate) fn links(&self) -> LinkSettings<'_> {
+        LinkSettings {
+            mtu: self.mtu,
+            offloads: self.offloads,
+            congestion_control: self.congestion_control.as_deref(),
+            alias: run_group(&self.run_id),
+        }
+    }
 }
 
 /// Two network namespaces, `client` and `sut`, with a bridge in `sut` and the client on it.
-/// Addresses are from 198.18.0.0/15 and there is no way out, unless the bridge is put on a wire; IPv6 is off.
+/// Addresses are from 198.18.0.0/15 and there is no way out, unless the lab is put on a wire; IPv6 is off. Where guests are attached to
+/// the card of a wire directly, a link over the card is in the bridge's place.
 ///
 /// Nothing of it is in the host's own namespace, and all of it goes when this value and the guests'
 /// processes are gone, however they went.
@@ -69,6 +81,8 @@ impl LabConfig {
 pub struct Lab {
     config: LabConfig,
     pub(crate) network: Network,
+    /// The card of the wire.
+    card: Option<Card>,
     client: NetNs,
     sut: NetNs,
     pub(crate) hosts: Arc<Mutex<Hosts>>,
@@ -82,40 +96,35 @@ impl Lab {
     /// somebody on it has an address of the lab's.
     pub fn create(config: LabConfig) -> Result<Self> {
         check_run_id(&config.run_id)?;
-        let alias = run_group(&config.run_id);
         let network = config.wire.as_ref().map_or_else(Network::own, |wire| Network::on_wire(&wire.addresses));
-        let (sut, client) = scratch("tare-lab", || {
+        let settings = config.links();
+        let (sut, client, card) = scratch("tare-lab", || {
             let netlink = Netlink::new()?;
             let host = netlink.open()?;
-            let card = config.wire.as_ref().map(|wire| netlink.wait(wire.usable(&host, config.mtu))).transpose()?;
+            let usable = |wire: &Wire| netlink.wait(wire.usable(&host, (&settings, &network)));
+            let card = config.wire.as_ref().map(usable).transpose()?;
             let sut = NetNs::unshare_here()?;
-            sysctl::prepare_namespace(config.congestion_control.as_deref())?;
+            sysctl::prepare_namespace(settings.congestion_control)?;
             let mut links = netlink.open()?;
-            netlink.wait(async {
-                links.up("lo").await?;
-                links.add("make the lab's bridge", "bridge", bridge(&config, &network, &alias)).await
-            })?;
-            Offloads::open()?.set(BRIDGE, config.offloads)?;
+            netlink.wait(links.up("lo"))?;
+            let over = card.as_ref().filter(|_| is_direct(&config));
+            if over.is_none() {
+                let bridge = bridge(&config, &network, &settings.alias);
+                netlink.wait(links.add("make the lab's bridge", "bridge", bridge))?;
+                Offloads::open()?.set(BRIDGE, config.offloads)?;
+            }
             if let Some((wire, card)) = config.wire.as_ref().zip(card.as_ref()) {
-                wire.join(&netlink, (&host, card), (&mut links, &sut), (config.mtu, &config.run_id, &network))?;
+                netlink.wait(wire.join(&host, card, (&mut links, &sut), (&settings, &network)))?;
             }
-            let client = join(&netlink, &sut, None, (&config, &network), (CLIENT_PORT, network.client))?;
-            // Where it is refused the lab is made all the same: `steering` reads back what is in force.
-            if let Some(rate) = config.link_rate {
-                for (netns, link, _) in ends(&sut, &client, &config) {
-                    netns.run(|| bounded(link, rate))??;
-                }
+            let trunk = Trunk { settings: &settings, network: &network, sut: &sut, card: over };
+            let client = trunk.join(&netlink, None, (CLIENT_PORT, network.client))?;
+            if over.is_none() {
+                set_ends(&sut, &client, &config)?;
             }
-            let wire = config.wire.iter().map(|_| (&sut, WIRE_PORT, config.guest_cpus.as_slice()));
-            for (netns, link, cpus) in ends(&sut, &client, &config).into_iter().chain(wire) {
-                if !cpus.is_empty() {
-                    let _ = netns.run(|| steer::mount_sysfs_here().and_then(|()| steer::set(link, cpus)));
-                }
-            }
-            Ok((sut, client))
+            Ok((sut, client, card))
         })??;
         let hosts = Arc::new(Mutex::new(Hosts::of(&network)));
-        Ok(Self { config, network, client, sut, hosts })
+        Ok(Self { config, network, card, client, sut, hosts })
     }
 
     /// The namespace of the load drivers.
@@ -169,23 +178,28 @@ impl Lab {
         check_guest(guest)?;
         let host = self.take_host(guest)?;
         let link = format!("p{host}");
+        let settings = self.config.links();
         let made = self.sut.try_clone().and_then(|sut| {
-            let netns = scratch("tare-attach", || {
-                join(&Netlink::new()?, &sut, netns, (&self.config, &self.network), (&link, host))
-            })??;
-            Ok((netns, sut))
+            let trunk = Trunk { settings: &settings, network: &self.network, sut: &sut, card: self.over() };
+            let netns = scratch("tare-attach", || trunk.join(&Netlink::new()?, netns, (&link, host)))??;
+            Ok((netns, self.over().is_none().then_some((sut, link))))
         });
         match made {
-            Ok((netns, sut)) => {
+            Ok((netns, bridge)) => {
                 let hosts = Arc::clone(&self.hosts);
                 let (address, prefix) = (self.network.address(host), self.network.prefix);
-                Ok(Port { netns, address, prefix, sut, link, host, hosts })
+                Ok(Port { netns, address, prefix, bridge, host, hosts })
             }
             Err(e) => {
                 self.hosts.lock().unwrap_or_else(PoisonError::into_inner).give_back(host);
                 Err(e)
             }
         }
+    }
+
+    /// The card that guests' links are made over; `None`: they lead to the bridge.
+    pub(crate) fn over(&self) -> Option<&Card> {
+        self.card.as_ref().filter(|_| is_direct(&self.config))
     }
 
     /// What it was made with.
@@ -234,6 +248,9 @@ impl Lab {
         if ends.iter().all(|(.., cpus)| cpus.is_empty()) {
             return None;
         }
+        if let Some(card) = self.over() {
+            return Some(card.steering());
+        }
         let granted = ends.map(|(netns, link, _)| {
             let read = netns.run(|| steer::mount_sysfs_here().and_then(|()| steer::get(link)));
             read.map_err(|e| e.to_string()).and_then(|cpus| cpus.map_err(|e| e.to_string()))
@@ -252,14 +269,18 @@ impl Lab {
     /// What the lab is, as name and value, all read back from the kernel now. What cannot be read says why.
     pub fn facts(&self) -> Vec<(String, String)> {
         let mut facts = Vec::new();
-        let of_sut: &[&str] =
-            if self.config.wire.is_some() { &[BRIDGE, CLIENT_PORT, WIRE_PORT] } else { &[BRIDGE, CLIENT_PORT] };
+        let of_sut: &[&str] = match &self.card {
+            _ if self.over().is_some() => &[BRIDGE],
+            Some(_) => &[BRIDGE, CLIENT_PORT, WIRE_PORT],
+            None => &[BRIDGE, CLIENT_PORT],
+        };
         for (place, netns, links) in [("client", &self.client, [GUEST_LINK].as_slice()), ("sut", &self.sut, of_sut)] {
             match netns.run(|| facts_here(place, links)) {
                 Ok(Ok(here)) => facts.extend(here),
                 Ok(Err(e)) | Err(e) => facts.push((format!("lab {place}"), format!("could not be read: {e}"))),
             }
         }
+        facts.extend(self.card.iter().flat_map(Card::facts));
         facts
     }
 }
@@ -296,6 +317,28 @@ fn facts_here(place: &str, links: &[&str]) -> Result<Vec<(String, String)>> {
     Ok(facts)
 }
 
+/// Whether guests are attached to the card of the wire, with no bridge in between.
+fn is_direct(config: &LabConfig) -> bool {
+    config.wire.as_ref().is_some_and(|wire| wire.attach != Attach::Bridge)
+}
+
+/// Bounds the rate of the client's link, and steers what passes it and the wire.
+fn set_ends(sut: &NetNs, client: &NetNs, config: &LabConfig) -> Result<()> {
+    // Where it is refused the lab is made all the same: `steering` reads back what is in force.
+    if let Some(rate) = config.link_rate {
+        for (netns, link, _) in ends(sut, client, config) {
+            netns.run(|| bounded(link, rate))??;
+        }
+    }
+    let wire = config.wire.iter().map(|_| (sut, WIRE_PORT, config.guest_cpus.as_slice()));
+    for (netns, link, cpus) in ends(sut, client, config).into_iter().chain(wire) {
+        if !cpus.is_empty() {
+            let _ = netns.run(|| steer::mount_sysfs_here().and_then(|()| steer::set(link, cpus)));
+        }
+    }
+    Ok(())
+}
+
 /// Bounds the rate of what leaves a link of the namespace that this thread is in.
 fn bounded(link: &str, rate: BitRate) -> Result<()> {
     let netlink = Netlink::new()?;
@@ -329,69 +372,11 @@ fn bridge(config: &LabConfig, network: &Network, alias: &str) -> LinkMessage {
         .build()
 }
 
-/// On a scratch thread: makes a namespace, or takes the one that is there, whose `eth0` is linked to the bridge in `sut` by a
-/// port named `port`.
-fn join(
-    netlink: &Netlink,
-    sut: &NetNs,
-    there: Option<NetNs>,
-    (config, network): (&LabConfig, &Network),
-    (port, host): (&str, u32),
-) -> Result<NetNs> {
-    let netns = match there {
-        Some(netns) => netns.enter_here().map(|()| netns)?,
-        None => NetNs::unshare_here()?,
-    };
-    sysctl::prepare_namespace(config.congestion_control.as_deref())?;
-    let (mut inside, inside_offloads) = (netlink.open()?, Offloads::open()?);
-    sut.enter_here()?;
-    let (mut outside, outside_offloads) = (netlink.open()?, Offloads::open()?);
-    netlink.wait(async {
-        inside.up("lo").await?;
-        let bridge = outside.get(BRIDGE).await?;
-        let pair = veth(config, port, bridge.index, &netns, host);
-        let address = network.address(host);
-        outside.add(&format!("make link {port} for {address}"), "veth", pair).await?;
-        finish(&mut inside, address, network.prefix).await?;
-        inside_offloads.set(GUEST_LINK, config.offloads)?;
-        outside_offloads.set(port, config.offloads)?;
-        inside.wait_until(GUEST_LINK, "operating", |link| link.carrier && link.operating).await?;
-        outside.wait_until(port, "forwarding", |link| link.carrier && link.forwarding == Some(true)).await
-    })?;
-    Ok(netns)
-}
-
 /// The two ends of the client's link, each with the CPUs that should receive there. It is the wire between the two sides: what
 /// has passed it is bridged and delivered by the CPUs that received it, or by the guest that sends. So the links of the
 /// guests, whether veth or tap, need no steering.
 fn ends<'a>(sut: &'a NetNs, client: &'a NetNs, config: &'a LabConfig) -> [(&'a NetNs, &'static str, &'a [u32]); 2] {
     [(sut, CLIENT_PORT, &config.guest_cpus), (client, GUEST_LINK, &config.client_cpus)]
-}
-
-async fn finish(inside: &mut Links, address: IpAddr, prefix: u8) -> Result<()> {
-    let link = inside.get(GUEST_LINK).await?;
-    inside.address(link.index, address, prefix).await?;
-    inside.up(GUEST_LINK).await
-}
-
-/// A veth whose one end is a port of the bridge, and whose other end is made right inside the guest's namespace.
-fn veth(config: &LabConfig, port: &str, bridge: u32, netns: &NetNs, host: u32) -> LinkMessage {
-    use std::os::fd::AsRawFd;
-    let alias = run_group(&config.run_id);
-    let inner = LinkUnspec::new_with_name(GUEST_LINK)
-        .mtu(config.mtu)
-        .alias(alias.as_str())
-        .address(hardware_address(b'g', host))
-        .setns_by_fd(netns.fd().as_raw_fd())
-        .build();
-    LinkVeth::new(port, GUEST_LINK)
-        .set_info_data(InfoData::Veth(InfoVeth::Peer(inner)))
-        .mtu(config.mtu)
-        .alias(alias)
-        .address(hardware_address(b'p', host))
-        .controller(bridge)
-        .up()
-        .build()
 }
 
 #[cfg(test)]

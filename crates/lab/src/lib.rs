@@ -16,6 +16,7 @@
 
 mod addresses;
 mod arp;
+mod attach;
 mod cgroup;
 mod clean;
 mod cpu;

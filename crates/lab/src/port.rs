@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::netlink::Netlink;
 use crate::netns::NetNs;
 
-/// A namespace with `eth0` in it, linked to the lab's bridge.
+/// A namespace with `eth0` in it, linked to the lab's bridge or to a card.
 ///
 /// Dropping it lets the namespace go once no process is in it, and the link with it; [`Port::detach`] takes
 /// the link away at once.
@@ -20,8 +20,8 @@ pub struct Port {
     pub address: IpAddr,
     /// Length of the network's prefix.
     pub prefix: u8,
-    pub(crate) sut: NetNs,
-    pub(crate) link: String,
+    /// The namespace of the bridge and the name of its end; `None`: the link leads to a card of the host.
+    pub(crate) bridge: Option<(NetNs, String)>,
     pub(crate) host: u32,
     pub(crate) hosts: Arc<Mutex<Hosts>>,
 }
@@ -30,14 +30,9 @@ impl Port {
     /// Name of the link inside the namespace.
     pub const LINK: &'static str = GUEST_LINK;
 
-    /// Name of the bridge's end, in the namespace `sut`.
-    pub fn bridge_link(&self) -> &str {
-        &self.link
-    }
-
-    /// The namespace of the bridge's end.
-    pub fn bridge_netns(&self) -> &NetNs {
-        &self.sut
+    /// The bridge's end, its name and its namespace. `None` where the link leads to a card of the host.
+    pub fn bridge_end(&self) -> Option<(&str, &NetNs)> {
+        self.bridge.as_ref().map(|(netns, link)| (link.as_str(), netns))
     }
 
     /// Deletes the link; both ends go. No error when it is gone already.
@@ -45,14 +40,15 @@ impl Port {
     /// # Errors
     /// When the kernel refuses.
     pub fn detach(self) -> Result<()> {
-        self.sut.run(|| {
+        let (link, netns) = self.bridge_end().unwrap_or((GUEST_LINK, &self.netns));
+        netns.run(|| {
             let netlink = Netlink::new()?;
             let links = netlink.open()?;
-            netlink.wait(links.remove(&self.link))
+            netlink.wait(links.remove(link))
         })?
     }
 
-    /// Frames that either end of the link has dropped or found in error so far, both ways together.
+    /// Frames that the ends of the link have dropped or found in error so far, both ways together.
     ///
     /// # Errors
     /// When an end is gone.
@@ -64,7 +60,8 @@ impl Port {
                 Ok(netlink.wait(links.get(name))?.lost)
             })?
         };
-        Ok(lost(&self.netns, GUEST_LINK)? + lost(&self.sut, &self.link)?)
+        let beyond = self.bridge_end().map(|(link, netns)| lost(netns, link)).transpose()?;
+        Ok(lost(&self.netns, GUEST_LINK)? + beyond.unwrap_or_default())
     }
 }
 

@@ -1,18 +1,24 @@
-//! Places on the lab's network for guests with a network card of their own: a tap on the bridge.
+//! Places on the lab's network for guests with a network card of their own: a tap on the bridge, or a macvtap over a card.
 
+use std::fs;
+use std::io;
 use std::net::IpAddr;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rtnetlink::LinkUnspec;
+use rustix::fs::{CWD, FileType, Mode, OFlags, makedev, mknodat, open};
+use rustix::mount::{MountFlags, mount};
 
 use crate::addresses::{BRIDGE, Hosts, hardware_address};
+use crate::attach::Card;
 use crate::error::{LabError, Result};
 use crate::lab::Lab;
 use crate::name::{check_guest, run_group};
 use crate::netlink::{Links, Netlink};
 use crate::netns::{NetNs, scratch};
-use crate::sys;
+use crate::{steer, sys};
 
 /// Most queues of a tap (MAX_TAP_QUEUES of the kernel's tun driver).
 const MAX_QUEUES: u32 = 256;
@@ -38,11 +44,13 @@ impl Drop for Place {
     }
 }
 
-/// A tap that is a port of the lab's bridge. The guest's end is the program that opens it.
+/// A tap that is a port of the lab's bridge or is over a card. The guest's end is the program that opens it.
 #[derive(Debug)]
 pub struct Tap {
     place: Place,
     sut: NetNs,
+    /// The device of a tap over a card, which has no name by which it could be opened.
+    device: Option<OwnedFd>,
 }
 
 impl Lab {
@@ -59,8 +67,9 @@ impl Lab {
         Ok(Place { address, prefix, mac: mac.join(":"), link: format!("p{host}"), host, hosts })
     }
 
-    /// Makes a tap in the namespace `sut`, as a port of the bridge, that stays until it is detached or the
-    /// namespace goes. A program in `sut` opens it by its name ([`Tap::link`]), with as many queues as said.
+    /// Makes a tap in the namespace `sut`, as a port of the bridge or over the card of the wire, that stays until it is detached or the
+    /// namespace goes. A program in `sut` opens it by its name ([`Tap::link`]), with as many queues as said; one over a card is opened by
+    /// its device ([`Tap::device`]), with one queue.
     ///
     /// # Errors
     /// When the kernel has no tun driver, or refuses.
@@ -73,6 +82,9 @@ impl Lab {
             });
         }
         let place = self.reserve(guest)?;
+        if let Some(card) = self.over() {
+            return self.tap_over(card, place);
+        }
         self.sut().run(|| {
             sys::make_tap(&place.link, queues > 1).map_err(|e| {
                 LabError::feature(format!("make the tap {} through /dev/net/tun", place.link), e, "tun")
@@ -81,7 +93,26 @@ impl Lab {
             let links = netlink.open()?;
             netlink.wait(self.enlist(&links, &place))
         })??;
-        Ok(Tap { place, sut: self.sut().try_clone()? })
+        Ok(Tap { place, sut: self.sut().try_clone()?, device: None })
+    }
+
+    fn tap_over(&self, card: &Card, place: Place) -> Result<Tap> {
+        let sut = self.sut().try_clone()?;
+        let device = scratch("tare-macvtap", || {
+            let netlink = Netlink::new()?;
+            card.host.enter_here()?;
+            let outside = netlink.open()?;
+            netlink.wait(card.macvtap(
+                &outside,
+                &self.config().links(),
+                &sut,
+                (&place.link, place.host, place.address),
+            ))?;
+            sut.enter_here()?;
+            device_here(&place.link)
+                .map_err(|error| LabError::system(format!("find the device of the macvtap {}", place.link), error))
+        })??;
+        Ok(Tap { place, sut, device: Some(device) })
     }
 
     /// Takes a link that another program made, in the namespace `from` (usually the host's own), into the lab: it is
@@ -90,6 +121,13 @@ impl Lab {
     /// # Errors
     /// When there is no such link, or the kernel refuses.
     pub fn adopt(&self, place: Place, from: &NetNs, name: &str) -> Result<Tap> {
+        if let Some(card) = self.over() {
+            return Err(LabError::Refused {
+                tried: format!("attach link {name} to the card {}", card.interface),
+                why: "only links that tare makes can be over the card".into(),
+                remedy: "Write `attach = \"bridge\"` in `wire` of `[lab]`".into(),
+            });
+        }
         scratch("tare-adopt", || {
             let netlink = Netlink::new()?;
             from.enter_here()?;
@@ -107,7 +145,7 @@ impl Lab {
                 self.enlist(&inside, &place).await
             })
         })??;
-        Ok(Tap { place, sut: self.sut().try_clone()? })
+        Ok(Tap { place, sut: self.sut().try_clone()?, device: None })
     }
 
     /// Makes a link of the namespace `sut` a port of the bridge.
@@ -133,6 +171,13 @@ impl Tap {
     /// Name of the tap, in the namespace `sut`.
     pub fn link(&self) -> &str {
         &self.place.link
+    }
+
+    /// A path by which a program that this process starts opens a tap over a card, while this value lives: `/proc/PID/fd/N`. `None` of
+    /// one that is opened by its name.
+    pub fn device(&self) -> Option<PathBuf> {
+        let device = self.device.as_ref()?;
+        Some(PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), device.as_raw_fd())))
     }
 
     /// The namespace that the tap is in.
@@ -164,4 +209,26 @@ impl Tap {
             Ok(netlink.wait(links.get(&self.place.link))?.lost)
         })?
     }
+}
+
+/// The device of a macvtap of the namespace that this thread is in, found and not opened: each opening is a queue. For scratch threads only.
+///
+/// Its name in `/dev` follows from the number of the link, which other namespaces have too, and may be missing. So the device is made anew, in
+/// a file system that this thread alone sees.
+fn device_here(link: &str) -> io::Result<OwnedFd> {
+    steer::mount_sysfs_here()?;
+    let folder = PathBuf::from(format!("/sys/class/net/{link}/macvtap"));
+    let tap = fs::read_dir(folder)?.next().ok_or(io::ErrorKind::NotFound)??.path();
+    let number = fs::read_to_string(tap.join("dev"))?;
+    let (major, minor) = device_number(&number).ok_or(io::ErrorKind::InvalidData)?;
+    mount("tmpfs", "/sys", "tmpfs", MountFlags::NOSUID | MountFlags::NOEXEC, None)?;
+    let at = "/sys/tap";
+    mknodat(CWD, at, FileType::CharacterDevice, Mode::RUSR | Mode::WUSR, makedev(major, minor))?;
+    Ok(open(at, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+/// A device as sysfs writes it: `246:1`.
+fn device_number(text: &str) -> Option<(u32, u32)> {
+    let (major, minor) = text.trim().split_once(':')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
 }

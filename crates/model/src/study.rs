@@ -408,7 +408,14 @@ pub struct LabSpec {
     pub sample_interval: Span,
 }
 
-/// A network card of the host that the lab's bridge is put on.
+impl LabSpec {
+    /// How guests are attached to the network.
+    pub fn attach(&self) -> Attach {
+        self.wire.as_ref().map_or(Attach::Bridge, |wire| wire.attach)
+    }
+}
+
+/// A network card of the host that the lab is put on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Wire {
@@ -416,8 +423,32 @@ pub struct Wire {
     pub interface: String,
     /// Addresses for the lab, on the card's network; `None` where they were taken out because they name somebody's network.
     pub addresses: Option<AddressRange>,
-    /// Whether the card may be one that carries the host's own traffic, which is cut off while the run goes on.
+    /// How guests are attached to the card.
+    pub attach: Attach,
+    /// Whether the card may be one that carries the host's own traffic. Behind a bridge it is cut off while the run goes on; otherwise it
+    /// shares the card with the load.
     pub cuts_off_host: bool,
+}
+
+/// How guests are attached to the card of a wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Attach {
+    /// By links to the lab's bridge, which is on the card. Without a wire there is the bridge alone.
+    #[default]
+    Bridge,
+    /// Each by a macvlan of its own over the card; a machine by a macvtap.
+    Macvlan,
+}
+
+impl Attach {
+    /// What is moved into a guest's network namespace, in a few words.
+    pub const fn link(self) -> &'static str {
+        match self {
+            Self::Bridge => "veth pair",
+            Self::Macvlan => "macvlan over the card",
+        }
+    }
 }
 
 /// Which CPUs the driver and the guests get.

@@ -265,10 +265,8 @@ impl Guest for RunningGuest {
     fn links(&self) -> Vec<GuestLink> {
         let ends = self.parts.port.as_ref().map(|port| {
             let end = |name: &str, netns: &NetNs, end| GuestLink { name: name.to_owned(), netns: netns.path(), end };
-            [
-                end(Port::LINK, &port.netns, LinkEnd::Guest),
-                end(port.bridge_link(), port.bridge_netns(), LinkEnd::Bridge),
-            ]
+            let beyond = port.bridge_end().map(|(name, netns)| end(name, netns, LinkEnd::Bridge));
+            std::iter::once(end(Port::LINK, &port.netns, LinkEnd::Guest)).chain(beyond)
         });
         let tap = self.parts.tap.as_ref().map(|tap| {
             let (name, netns) = (tap.link().to_owned(), tap.netns().path());

@@ -53,6 +53,7 @@ pub(crate) fn plain_launch() -> Launch {
         merge: false,
         user: None,
         keeps_groups: false,
+        devices: Vec::new(),
         confine: None,
         argv: Vec::new(),
     }

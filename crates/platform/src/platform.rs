@@ -9,6 +9,7 @@ use tare_lab::{Lab, Ledger};
 use tare_model::ballooning::MachineMemory;
 use tare_model::guest::{CommandDefaults, DataPlace, GuestSpec, ParityRow};
 use tare_model::layout::Attachment;
+use tare_model::study::Attach;
 use tare_model::{ByteSize, Refusal, Span};
 use tare_wire::{AgentFacts, Link};
 
@@ -165,8 +166,14 @@ pub trait Platform: Send + Sync {
     }
 
     /// How its guests are attached to the network and what their data lie on, as the options say. Pure: it looks at nothing on the host.
-    fn attachment(&self) -> Attachment {
-        Attachment::by("veth pair")
+    fn attachment(&self, attach: Attach) -> Attachment {
+        Attachment::by(attach.link())
+    }
+
+    /// Why its guests cannot be attached to a card so, and the remedy; `None`: they can. Asked only where they are reached in the lab.
+    fn attach_refusal(&self, attach: Attach) -> Option<Refusal> {
+        let _ = attach;
+        None
     }
 
     /// Where its guests are reached: asked before a run, for the driver must be there too.
@@ -287,7 +294,8 @@ pub trait Guest: Send {
         None
     }
 
-    /// Both ends of the guest's link, to be watched while the guest stands; none without a link of its own.
+    /// Both ends of the guest's link, or the one that it has on this host, to be watched while the guest stands; none without a link of its
+    /// own.
     fn links(&self) -> Vec<GuestLink> {
         Vec::new()
     }
@@ -390,7 +398,7 @@ pub struct GuestLink {
 pub enum LinkEnd {
     /// The guest's own.
     Guest,
-    /// The port of the lab's bridge.
+    /// The port of the lab's bridge, or what a machine's card is on.
     Bridge,
 }
 

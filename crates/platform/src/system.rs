@@ -11,6 +11,7 @@ use tare_model::Refusal;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSpec;
 use tare_model::layout::Attachment;
+use tare_model::study::Attach;
 use tare_wire::launch::{Launch, Namespace, PrivateMount, Shown};
 
 use crate::attachment::in_directory;
@@ -114,8 +115,8 @@ impl<S: Starter> Platform for SystemContainers<S> {
         disclosures
     }
 
-    fn attachment(&self) -> Attachment {
-        in_directory(self.options.data.as_ref(), "veth pair", None)
+    fn attachment(&self, attach: Attach) -> Attachment {
+        in_directory(self.options.data.as_ref(), attach, None)
     }
 
     fn data_refusal(&self, wanted: DataWanted) -> Option<Refusal> {

@@ -6,7 +6,7 @@ use tare_model::layout::{
     ArmLayout, Attachment, CaseLayout, Given, Layout, Service, ServicePlace, StoragePath, Store, Work,
 };
 use tare_model::load::LoadModel;
-use tare_model::study::{CaseLoad, Guests, Neighbours, Study, Wire};
+use tare_model::study::{Attach, CaseLoad, Guests, Neighbours, Study, Wire};
 use tare_model::units::{BitRate, ByteSize};
 
 use super::fixture;
@@ -70,7 +70,8 @@ fn a_client_elsewhere_has_a_machine_of_its_own_and_published_figures_have_no_bed
     let elsewhere = findings(|study| {
         study.roles.drivers = vec!["client-1".into(), "client-2".into()];
         let addresses = "192.0.2.100-192.0.2.150/24".parse().ok();
-        study.lab.wire = Some(Wire { interface: "eth1".into(), addresses, cuts_off_host: false });
+        study.lab.wire =
+            Some(Wire { interface: "eth1".into(), addresses, attach: Attach::Bridge, cuts_off_host: false });
         study.cases.truncate(1);
     });
     let bed = &beds(&elsewhere)[0];

@@ -7,7 +7,7 @@ use tare_model::guest::GuestSize;
 use tare_model::layout::Attachment;
 use tare_model::load::LoadModel;
 use tare_model::metric::MetricSpec;
-use tare_model::study::Case;
+use tare_model::study::{Attach, Case};
 use tare_model::traits::{Footprint, Traits};
 use tare_model::units::Span;
 
@@ -111,8 +111,14 @@ pub trait Catalog {
     }
 
     /// How guests of a platform with these (checked) options are attached, and what their data lie on; `None` where that is not known.
-    fn attachment(&self, platform: &str, options: &Value) -> Option<Attachment> {
-        let _ = (platform, options);
+    fn attachment(&self, platform: &str, options: &Value, attach: Attach) -> Option<Attachment> {
+        let _ = (platform, options, attach);
+        None
+    }
+
+    /// Why guests of a platform with these (checked) options cannot be attached to a card so, and the remedy; `None`: they can.
+    fn attach_refusal(&self, platform: &str, options: &Value, attach: Attach) -> Option<Refusal> {
+        let _ = (platform, options, attach);
         None
     }
 

@@ -113,6 +113,7 @@ pub(crate) fn study(root: &Cursor<'_>, catalog: &dyn Catalog) -> Option<Study> {
     noise_floor(&file, &baseline, &mut arms, root);
     let hosts = hosts::hosts(&file.hosts, &context);
     let lab = lab::lab(file.lab.value.as_ref());
+    lab::attaching(&file, &context, &lab, &arms);
     let roles = hosts::roles(&file, &hosts, &context, (&arms, &lab));
     context.schedule.learn(&arms, (&roles, &lab), catalog);
     let (blocks, precision) = blocks(&file);

@@ -4,7 +4,7 @@
 use tare_model::guest::Seccomp;
 use tare_model::load::Arrivals;
 use tare_model::merging::HugePages;
-use tare_model::study::{CompareWith, Placement, STUDY_SCHEMA};
+use tare_model::study::{Attach, CompareWith, Placement, STUDY_SCHEMA};
 use tare_model::turns::Waiting;
 
 use crate::host_rule::{BalloonRule, Rule};
@@ -234,7 +234,7 @@ table! {
         optional offloads: Switch = "true",
         /// Rate to which the link between driver and guests is bounded, each way, 1Mbit/s to 100Gbit/s, as by a network card. Default: not bounded.
         optional link_rate: LinkRate = r#""1Gbit/s""#,
-        /// The network card of this host that the lab's bridge is put on, so that hosts beside it reach the guests. Its frames are the lab's while the run goes on. Default: none, the lab has no way out of the host.
+        /// The network card of this host that the lab is put on, so that hosts beside it reach the guests. Default: none, the lab has no way out of the host.
         optional wire: Wire<'a> = r#"{ interface = "eth1", addresses = "192.0.2.100-192.0.2.150/24" }"#,
         /// TCP congestion control at both ends, as in /proc/sys/net/ipv4/tcp_available_congestion_control. Default: the host's own, which is recorded.
         optional congestion_control: Algorithm = r#""cubic""#,
@@ -252,6 +252,8 @@ table! {
         required interface: Text = r#""eth1""#,
         /// Addresses for the lab, the first and the last, and the length of the network's prefix: one for the driver of this host, one for programs beside the bridge, the others for guests. Nobody else may use them; each is asked for before the first trial.
         required addresses: Addresses = r#""192.0.2.100-192.0.2.150/24""#,
+        /// How guests are attached: `bridge` (by links to the lab's bridge, which takes the card for itself) or `macvlan` (each by a macvlan of its own over the card, a machine by a macvtap; this host keeps the card too). Default `bridge`.
+        optional attach: Attach = r#""bridge""#,
         /// Whether the card may be one that carries this host's default route or the remote login that tare was started over. Default false.
         optional cuts_off_host: Switch = "false",
     }

@@ -10,6 +10,7 @@ use tare_model::guest::GuestSize;
 use tare_model::layout::{Given, Service, ServicePlace, Work};
 use tare_model::load::LoadModel;
 use tare_model::metric::{Better, MetricSpec, Unit};
+use tare_model::study::Attach;
 use tare_model::traits::{Footprint, GuestTraits, Renewed, Traits, TurnTraits};
 use tare_model::units::{ByteSize, Span};
 
@@ -272,6 +273,11 @@ impl Catalog for Fake {
     fn merging_refusal(&self, platform: &str, _: &Json) -> Option<Refusal> {
         let refusal = || Refusal::new("its guests' memory is not the host's to merge", "use another");
         ["null", "lxc", "far"].contains(&platform).then(refusal)
+    }
+
+    fn attach_refusal(&self, platform: &str, _: &Json, attach: Attach) -> Option<Refusal> {
+        let refusal = || Refusal::new("its links are made by a daemon", "write `attach = \"bridge\"`");
+        (platform == "oci" && attach != Attach::Bridge).then(refusal)
     }
 
     fn ballooning_refusal(&self, platform: &str, _: &Json) -> Option<Refusal> {

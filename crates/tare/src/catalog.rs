@@ -7,6 +7,7 @@ use tare_model::field::FieldError;
 use tare_model::layout::Attachment;
 use tare_model::load::LoadModel;
 use tare_model::metric::MetricSpec;
+use tare_model::study::Attach;
 use tare_model::traits::{Footprint, Traits};
 use tare_study::{Catalog, CatalogEntry, WorkloadAsked};
 use tare_workload::Workload;
@@ -91,9 +92,14 @@ impl Catalog for Registries {
         (entry.make)(options).ok()?.machines()
     }
 
-    fn attachment(&self, platform: &str, options: &Value) -> Option<Attachment> {
+    fn attachment(&self, platform: &str, options: &Value, attach: Attach) -> Option<Attachment> {
         let entry = tare_platform::registry::find(platform)?;
-        Some((entry.make)(options).ok()?.attachment())
+        Some((entry.make)(options).ok()?.attachment(attach))
+    }
+
+    fn attach_refusal(&self, platform: &str, options: &Value, attach: Attach) -> Option<Refusal> {
+        let entry = tare_platform::registry::find(platform)?;
+        (entry.make)(options).ok()?.attach_refusal(attach)
     }
 
     fn footprint(&self, of: &WorkloadAsked<'_>) -> Footprint {

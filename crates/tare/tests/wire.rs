@@ -159,6 +159,114 @@ fn four_drivers_on_two_hosts_drive_two_databases_on_a_wire() {
     });
 }
 
+/// The same study with guests attached to the card itself.
+fn to_the_card(study: &str) -> String {
+    study.replace(&format!("\"{RANGE}\" }}"), &format!("\"{RANGE}\", attach = \"macvlan\" }}"))
+}
+
+/// What the kernel says of links, without counts.
+fn links(words: &str) -> String {
+    let ran = Command::new("ip").args(["-d", "-o", "link", "show"]).args(words.split_whitespace()).output().unwrap();
+    stdout(&ran)
+}
+
+/// The `eth0` of each namespace beside this one that a run has processes in, as the kernel describes it.
+fn guests_links(out: &Path) -> Vec<String> {
+    let namespace = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/net")).ok();
+    let mut seen = std::collections::BTreeMap::new();
+    for pid in run_ids(out).iter().flat_map(|run| common::processes_of(run)).map(|pid| pid.to_string()) {
+        let Some(own) = namespace(&pid).filter(|own| Some(own) != namespace("self").as_ref()) else { continue };
+        let inside =
+            Command::new("nsenter").args(["-t", &pid, "-n", "ip", "-d", "-o", "link", "show", "dev", "eth0"]).output();
+        let said = stdout(&inside.unwrap());
+        if !said.is_empty() {
+            seen.insert(own, said);
+        }
+    }
+    seen.into_values().collect()
+}
+
+#[test]
+fn guests_on_the_card_itself_are_driven_from_beside_and_the_card_is_left_as_it_was() {
+    apart(skipped, |ours| {
+        switch();
+        ip("addr add 203.0.113.9/24 dev card0");
+        let before = links("dev card0");
+        let host = Beside::new(ours, 1);
+        let study = to_the_card(&on_the_wire(&small_study(1, CONTAINER), ours, &[&host]));
+        let study = study.replace("steady-state = \"200ms\"", "steady-state = \"2s\"");
+        let folder = tempfile::tempdir().unwrap();
+        let path = write_study(folder.path(), &study);
+        let out = folder.path().join("run");
+        let planned = run(&["plan", path.to_str().unwrap()]);
+        expect_code(&planned, 0);
+        assert!(stdout(&planned).contains("each by a macvlan of its own"), "{}", stdout(&planned));
+        let mut running = common::begin(&path, &out);
+        let mut seen = std::collections::BTreeSet::new();
+        until("its end", || {
+            seen.extend(guests_links(&out));
+            running.try_wait().unwrap().is_some()
+        });
+        assert_eq!(outcomes(&out), vec!["completed"; 2]);
+        let number = before.split(':').next().unwrap();
+        assert!(seen.len() >= 2, "{seen:?}");
+        for link in &seen {
+            assert!(link.contains("macvlan mode bridge") && link.contains(&format!("eth0@if{number}:")), "{link}");
+        }
+        assert_eq!(links("dev card0"), before);
+        assert_eq!(left_by_runs_into(folder.path()), Vec::<String>::new());
+        let run_folder = RunFolder::open(&out).unwrap();
+        let granted =
+            run_folder.environment().sections.iter().find(|section| section.title == "Lab, as granted").unwrap();
+        assert!(
+            granted.facts.iter().any(|(name, value)| name == "card driver" && value.starts_with("veth")),
+            "{granted:?}"
+        );
+        let plan = std::fs::read_to_string(out.join("plan.json")).unwrap();
+        assert!(plan.contains("macvlan over the card") && !plan.contains("veth pair"), "{plan}");
+
+        // Killed in the middle of a load.
+        let long = study.replace("steady-state = \"2s\"", "steady-state = \"30s\"");
+        let path = write_study(folder.path(), &long);
+        let killed = folder.path().join("killed");
+        let mut running = common::begin(&path, &killed);
+        until("load", || journal(&killed).contains("\"drive\""));
+        assert!(!guests_links(&killed).is_empty());
+        common::kill(&mut running);
+        run(&["reap"]);
+        until("the card alone", || links("dev card0") == before);
+        assert_eq!(left_by_runs_into(folder.path()), Vec::<String>::new());
+    });
+}
+
+#[test]
+fn a_machine_on_the_card_itself_is_driven_from_beside() {
+    apart(skipped, |ours| {
+        if Command::new("qemu-system-x86_64").arg("--version").output().is_err() {
+            skipped("there is no qemu-system-x86_64 here");
+            return;
+        }
+        switch();
+        let before = links("dev card0");
+        let host = Beside::new(ours, 1);
+        let arm = "[arms.machine]\nplatform = \"qemu\"\noptions = { accel = \"tcg\", boot-within = \"5m\" }\n";
+        let phases = [("warm-up", "200ms"), ("steady-state", "2s")];
+        let case = "[cases.idle]\nworkload = \"rr\"\nparameters = { request = \"128B\", response = \"128B\" }\n";
+        let study = common::study(1, arm, "256MiB", &phases, case);
+        let folder = tempfile::tempdir().unwrap();
+        let path = write_study(folder.path(), &to_the_card(&on_the_wire(&study, ours, &[&host])));
+        let out = folder.path().join("run");
+        let output = run(&["run", "--emulated", path.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+        assert_eq!(outcomes(&out), vec!["completed"; 2], "{}", stderr(&output));
+        let times = query::<f64>(&out, "SELECT value FROM metrics WHERE metric = 'response_time_mean_s'");
+        assert!(times.len() == 2 && times.iter().all(|time| (1e-6..0.5).contains(time)), "{times:?}");
+        let plan = std::fs::read_to_string(out.join("plan.json")).unwrap();
+        assert!(plan.contains("virtio-net, on a macvtap over the card"), "{plan}");
+        assert_eq!(links("dev card0"), before);
+        assert_eq!(left_by_runs_into(folder.path()), Vec::<String>::new());
+    });
+}
+
 #[test]
 fn a_host_that_is_lost_fails_its_trial_with_its_name_and_leaves_nothing() {
     apart(skipped, |ours| {

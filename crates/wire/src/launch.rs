@@ -12,6 +12,9 @@ use tare_model::guest::Seccomp;
 /// it into control groups first. What it has touched until then is gone when it begins.
 pub const WAITING: &[u8] = b"tare-agent waits\n";
 
+/// The number that the first of [`Launch::devices`] has as an open file; the others follow.
+pub const FIRST_DEVICE: i32 = 100;
+
 /// Everything about the start of one process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Launch {
@@ -50,6 +53,10 @@ pub struct Launch {
     /// where it cannot, in a user namespace in which nobody can.
     #[serde(default)]
     pub keeps_groups: bool,
+    /// Devices that the program finds open for reading and writing, by numbers from [`FIRST_DEVICE`] on, for one that cannot find them
+    /// by a name.
+    #[serde(default)]
+    pub devices: Vec<PathBuf>,
     /// Whether the process, and all that it starts, is confined as [`crate::confine`] has it, and with which filter of system
     /// calls.
     #[serde(default)]

@@ -241,7 +241,7 @@ fn a_detached_guest_is_gone_and_its_name_may_come_back() {
     }
     let lab = Lab::create(config()).unwrap();
     let port = lab.attach("guest").unwrap();
-    let (link, first) = (port.bridge_link().to_owned(), port.address);
+    let (link, first) = (port.bridge_end().unwrap().0.to_owned(), port.address);
     let there = |name: &str| {
         lab.sut().run(|| {
             let netlink = Netlink::new().unwrap();

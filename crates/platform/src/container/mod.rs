@@ -7,6 +7,7 @@ use serde_json::Value;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSpec;
 use tare_model::layout::Attachment;
+use tare_model::study::Attach;
 use tare_model::{Refusal, Span};
 use tare_wire::launch::{Namespace, Root, Upper};
 
@@ -73,8 +74,8 @@ impl Platform for Container {
         disclosures
     }
 
-    fn attachment(&self) -> Attachment {
-        in_directory(self.options.data.as_ref(), "veth pair", None)
+    fn attachment(&self, attach: Attach) -> Attachment {
+        in_directory(self.options.data.as_ref(), attach, None)
     }
 
     fn data_refusal(&self, wanted: DataWanted) -> Option<Refusal> {

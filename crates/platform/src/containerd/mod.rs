@@ -21,6 +21,7 @@ use tare_lab::is_of_run;
 use tare_model::field::FieldError;
 use tare_model::guest::{GuestSpec, Seccomp};
 use tare_model::layout::Attachment;
+use tare_model::study::Attach;
 use tare_model::{Refusal, Span};
 
 use self::daemon::Daemon;
@@ -156,12 +157,13 @@ impl Platform for Containerd {
         Some(Refusal::new(why, "leave `merging` out of this arm, or use a platform without a daemon"))
     }
 
-    fn attachment(&self) -> Attachment {
-        let (link, device) = match self.runtime.is_machine() {
-            true => ("veth pair, and behind it the card that the runtime gives its machine", Some("virtio-fs")),
-            false => ("veth pair", None),
-        };
-        in_directory(self.options.data.as_ref(), link, device)
+    fn attachment(&self, attach: Attach) -> Attachment {
+        let own = |device| in_directory(self.options.data.as_ref(), attach, device);
+        if !self.runtime.is_machine() {
+            return own(None);
+        }
+        let link = format!("{}, and behind it the card that the runtime gives its machine", attach.link());
+        Attachment { link, ..own(Some("virtio-fs")) }
     }
 
     fn data_refusal(&self, wanted: DataWanted) -> Option<Refusal> {

@@ -21,6 +21,7 @@ use tare_lab::{RUN_VARIABLE, is_of_run};
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSpec;
 use tare_model::layout::Attachment;
+use tare_model::study::Attach;
 use tare_model::{Refusal, Span};
 
 use self::client::Client;
@@ -225,8 +226,8 @@ impl<K: Kind> Platform for Engine<K> {
         self.unmerged()
     }
 
-    fn attachment(&self) -> Attachment {
-        in_directory(self.settings.data.as_ref(), "veth pair", None)
+    fn attachment(&self, attach: Attach) -> Attachment {
+        in_directory(self.settings.data.as_ref(), attach, None)
     }
 
     fn data_refusal(&self, wanted: DataWanted) -> Option<Refusal> {

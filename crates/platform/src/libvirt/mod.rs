@@ -28,6 +28,7 @@ use serde_json::Value;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSpec;
 use tare_model::layout::Attachment;
+use tare_model::study::Attach;
 use tare_model::{Refusal, Span};
 
 use self::connection::version_text;
@@ -270,8 +271,17 @@ impl Platform for Libvirt {
         domain.iter().map(|there| ("domain", format!("{} of {uri}", there.existing))).collect()
     }
 
-    fn attachment(&self) -> Attachment {
+    fn attachment(&self, _: Attach) -> Attachment {
         attachment::attachment(&self.options)
+    }
+
+    fn attach_refusal(&self, attach: Attach) -> Option<Refusal> {
+        (attach != Attach::Bridge).then(|| {
+            Refusal::new(
+                "its daemon makes the links of its machines by itself, as taps that tare puts on a bridge",
+                "write `attach = \"bridge\"` in `wire` of `[lab]`, or use a platform of machines that tare starts by itself",
+            )
+        })
     }
 
     fn reach(&self) -> Reach {

@@ -9,6 +9,7 @@ use serde_json::Value;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSpec;
 use tare_model::layout::Attachment;
+use tare_model::study::Attach;
 use tare_model::{Refusal, Span};
 
 use crate::attachment::in_directory;
@@ -68,8 +69,8 @@ impl Platform for Native {
         disclosures
     }
 
-    fn attachment(&self) -> Attachment {
-        in_directory(self.options.data.as_ref(), "veth pair", None)
+    fn attachment(&self, attach: Attach) -> Attachment {
+        in_directory(self.options.data.as_ref(), attach, None)
     }
 
     fn data_refusal(&self, wanted: DataWanted) -> Option<Refusal> {

@@ -5,6 +5,7 @@
 
 use tare_model::guest::GuestSpec;
 use tare_model::layout::Attachment;
+use tare_model::study::Attach;
 use tare_model::{Refusal, Span};
 
 use crate::client::{ClientPlace, client};
@@ -41,7 +42,7 @@ impl Platform for Null {
         ]
     }
 
-    fn attachment(&self) -> Attachment {
+    fn attachment(&self, _: Attach) -> Attachment {
         Attachment::by("loopback of the driver's network namespace")
     }
 

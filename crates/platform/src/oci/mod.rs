@@ -15,6 +15,7 @@ use serde_json::Value;
 use tare_model::field::FieldError;
 use tare_model::guest::{GuestSpec, Seccomp};
 use tare_model::layout::Attachment;
+use tare_model::study::Attach;
 use tare_model::{Refusal, Span};
 use tare_wire::launch::Namespace;
 
@@ -117,8 +118,8 @@ impl Platform for Oci {
         gvisor::is_gvisor(Path::new(&self.options.runtime)).then(gvisor::merging_refusal)
     }
 
-    fn attachment(&self) -> Attachment {
-        in_directory(self.options.data.as_ref(), "veth pair", None)
+    fn attachment(&self, attach: Attach) -> Attachment {
+        in_directory(self.options.data.as_ref(), attach, None)
     }
 
     fn data_refusal(&self, wanted: DataWanted) -> Option<Refusal> {

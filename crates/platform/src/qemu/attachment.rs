@@ -1,14 +1,15 @@
 //! How the options attach a guest, and what they put its data on.
 
 use tare_model::layout::{self, Attachment, StoragePath, Store};
+use tare_model::study::Attach;
 
 use super::disk_options::{DataDisk, Initiator};
 use super::options::{DiskFormat, Options};
 use crate::machine::volume::VIRTIO_BLK;
 use crate::options::Switch;
 
-/// As the options say.
-pub(super) fn attachment(options: &Options) -> Attachment {
+/// As the options say, on a network that guests are attached to so.
+pub(super) fn attachment(options: &Options, attach: Attach) -> Attachment {
     let disk = options.data_disk.clone().unwrap_or_default();
     let own = path("data", &disk);
     let log = options.log_disk.as_ref().map(|log| path("log", log));
@@ -17,10 +18,10 @@ pub(super) fn attachment(options: &Options) -> Attachment {
         Store::File { .. } => path("data", &DataDisk { format: DiskFormat::Qcow2, ..disk }),
         _ => own.clone(),
     };
-    Attachment { link: link(options), own: std::iter::once(own).chain(log).collect(), shared: Some(shared) }
+    Attachment { link: link(options, attach), own: std::iter::once(own).chain(log).collect(), shared: Some(shared) }
 }
 
-fn link(options: &Options) -> String {
+fn link(options: &Options, attach: Attach) -> String {
     if options.network.vfio.is_some() {
         return "network card of the host's, passed through".to_owned();
     }
@@ -29,7 +30,8 @@ fn link(options: &Options) -> String {
         Switch::On => "frames moved by vhost-net",
         Switch::Off => "frames moved by the hypervisor",
     };
-    format!("virtio-net, {moved}")
+    let over = if attach == Attach::Bridge { "" } else { ", on a macvtap over the card" };
+    format!("virtio-net{over}, {moved}")
 }
 
 fn path(holds: &str, disk: &DataDisk) -> StoragePath {
@@ -55,7 +57,7 @@ mod tests {
     use serde_json::{Value, json};
 
     fn of(options: &Value) -> Attachment {
-        attachment(&super::super::options::read(options).unwrap())
+        attachment(&super::super::options::read(options).unwrap(), Attach::Bridge)
     }
 
     #[test]

@@ -35,6 +35,7 @@ use tare_image::Kernel;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSpec;
 use tare_model::layout::Attachment;
+use tare_model::study::Attach;
 use tare_model::{Refusal, Span};
 
 use self::accel::Chosen;
@@ -203,8 +204,12 @@ impl Platform for Qemu {
         data_space::data_refusal(&self.options, wanted).err()
     }
 
-    fn attachment(&self) -> Attachment {
-        attachment::attachment(&self.options)
+    fn attachment(&self, attach: Attach) -> Attachment {
+        attachment::attachment(&self.options, attach)
+    }
+
+    fn attach_refusal(&self, attach: Attach) -> Option<Refusal> {
+        self.options.network.attach_refusal(attach)
     }
 
     fn reach(&self) -> Reach {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use tare_image::Kernel;
 use tare_model::Refusal;
 use tare_model::field::FieldError;
+use tare_model::study::Attach;
 
 use super::vfio;
 use crate::machine::kernel;
@@ -203,7 +204,17 @@ impl Network {
         self.vhost().map(drop)
     }
 
-    /// QEMU's words for the card. `bus` is the end of the devices' names.
+    /// Why the card cannot be attached so, and the remedy.
+    pub(super) fn attach_refusal(&self, attach: Attach) -> Option<Refusal> {
+        (attach == Attach::Macvlan && self.queues > 1).then(|| {
+            Refusal::new(
+                "a macvtap is opened with one pair of queues",
+                "leave `network.queues` out of its options, or write `attach = \"bridge\"` in `wire` of `[lab]`",
+            )
+        })
+    }
+
+    /// QEMU's words for the card. `tap` is how QEMU comes by the tap, `bus` the end of the devices' names.
     pub(super) fn words(
         &self,
         tap: &str,
@@ -214,7 +225,7 @@ impl Network {
         bus: &str,
     ) -> Vec<String> {
         let several = self.queues > 1;
-        let mut backend = format!("tap,id=net,ifname={tap},script=no,downscript=no,vhost={}", on(vhost));
+        let mut backend = format!("tap,id=net,{tap},vhost={}", on(vhost));
         let mut card = format!("virtio-net-{bus},netdev=net,mac={mac},host_mtu={mtu}");
         if several {
             backend.push_str(&format!(",queues={}", self.queues));
@@ -329,7 +340,7 @@ mod tests {
             rx_queue_size: Some(512),
             ..Network::default()
         };
-        let words = network.words("p3", "02:00:00:00:00:01", 9000, false, false, "pci").join(" ");
+        let words = network.words("ifname=p3", "02:00:00:00:00:01", 9000, false, false, "pci").join(" ");
         for word in [
             "queues=2",
             "mq=on,vectors=6",
@@ -341,7 +352,12 @@ mod tests {
         ] {
             assert!(words.contains(word), "{word}: {words}");
         }
-        let words = Network::default().words("p3", "m", 1500, true, true, "device").join(" ");
-        assert!(words.contains("vhost=on") && !words.contains("off,") && !words.contains("mq"), "{words}");
+        let words = Network::default().words("fd=100", "m", 1500, true, true, "device").join(" ");
+        assert!(words.contains("fd=100,vhost=on") && !words.contains("off,") && !words.contains("mq"), "{words}");
+        assert!(network.attach_refusal(Attach::Macvlan).is_some_and(|refusal| refusal.remedy.contains("queues")));
+        assert_eq!(
+            [network.attach_refusal(Attach::Bridge), Network::default().attach_refusal(Attach::Macvlan)],
+            [None, None]
+        );
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::process::Pid;
 use tare_image::{Boot, CHANNEL_PORT, Disk, Extras, GuestConfig, Kernel, Root, Seed};
 use tare_model::Refusal;
-use tare_wire::launch::{Launch, Namespace};
+use tare_wire::launch::{FIRST_DEVICE, Launch, Namespace};
 
 use super::accel::Chosen;
 use super::balloon::MachineBalloon;
@@ -113,6 +113,8 @@ fn free_huge_pages(meminfo: &str) -> Option<(u64, u64)> {
 struct Card {
     words: Vec<String>,
     netns: Option<PathBuf>,
+    /// The device by which QEMU has the tap, where that is not by its name.
+    device: Option<PathBuf>,
     mac: String,
     address: Option<(IpAddr, u8)>,
     /// Where servers listen, when that is not on the lab's network.
@@ -153,6 +155,7 @@ pub(super) fn start(mut builder: GuestBuilder<'_>, options: &Options, prepared: 
         cgroup_procs: procs,
         netns: card.netns.or_else(|| data.by_qemu_in_lab().then(|| builder.site.lab.sut().path())),
         cpu_set: builder.spec.cpu_set.clone(),
+        devices: card.device.into_iter().collect(),
         user: rootless.then(|| user::own(builder.site.run_id, &[])),
         argv: words,
         ..plain_launch()
@@ -191,14 +194,19 @@ fn card(builder: &mut GuestBuilder<'_>, options: &Options, prepared: &Prepared) 
         let words = ["-device".to_owned(), format!("vfio-pci,host={}", vfio.device)].to_vec();
         let address = vfio.place();
         let outside = address.map(|(address, _)| address);
-        return Ok(Card { words, netns: None, mac: vfio.mac, address, outside });
+        return Ok(Card { words, netns: None, device: None, mac: vfio.mac, address, outside });
     }
     let (mtu, offloads) = (builder.site.mtu, builder.site.lab.config().offloads);
     let tap = builder.tap(options.network.queues)?;
     let place = tap.place();
-    let words = options.network.words(tap.link(), &place.mac, mtu, offloads, prepared.vhost, options.machine.bus());
+    let device = tap.device();
+    let source = match &device {
+        Some(_) => format!("fd={FIRST_DEVICE}"),
+        None => format!("ifname={},script=no,downscript=no", tap.link()),
+    };
+    let words = options.network.words(&source, &place.mac, mtu, offloads, prepared.vhost, options.machine.bus());
     let address = Some((place.address, place.prefix));
-    Ok(Card { words, netns: Some(tap.netns().path()), mac: place.mac.clone(), address, outside: None })
+    Ok(Card { words, netns: Some(tap.netns().path()), device, mac: place.mac.clone(), address, outside: None })
 }
 
 /// Processor, memory, kernel, console and channel.

@@ -23,6 +23,7 @@ use tare_lab::Resource;
 use tare_model::Refusal;
 use tare_model::guest::{GuestSpec, ParityRow};
 use tare_model::layout::Attachment;
+use tare_model::study::Attach;
 use tare_model::units::ByteSize;
 use tare_model::{Span, field::FieldError};
 use tare_wire::AgentFacts;
@@ -166,7 +167,7 @@ impl Platform for Ssh {
         Some(HostMetrics { command, interval })
     }
 
-    fn attachment(&self) -> Attachment {
+    fn attachment(&self, _: Attach) -> Attachment {
         Attachment::by("the machine's own network")
     }
 

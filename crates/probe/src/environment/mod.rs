@@ -32,6 +32,12 @@ pub fn capture(redact: bool, places: &[(&str, &Path)]) -> Environment {
     capture_in(Path::new("/"), redact, &ethtool, &places)
 }
 
+/// A network link of the namespace that this thread is in, and whose sysfs it sees: driver, speed, MTU in bytes, offloads that are on, rings and
+/// queues, as name and value, where they are reported. A link that is no device's own, such as a bond, has them too.
+pub fn card(interface: &str) -> Vec<(String, String)> {
+    inventory::card(&View { root: Path::new("/") }, Ethtool::open().ok().as_ref(), interface)
+}
+
 /// The same of a copy of `/proc`, `/sys`, `/etc`, `/boot` and `/usr/share` under `root`.
 fn capture_in(root: &Path, redact: bool, ethtool: &Result<Ethtool, String>, places: &[Place]) -> Environment {
     let view = View { root };

@@ -6,7 +6,7 @@ use serde::Serialize;
 use tare_model::findings::Findings;
 use tare_model::plan::CpuPlacement;
 use tare_model::precision::{CaseBlocks, is_spared};
-use tare_model::study::{Case, LabSpec, Placement};
+use tare_model::study::{Attach, Case, LabSpec, Placement};
 
 use super::account;
 use super::hardware;
@@ -113,8 +113,10 @@ fn import_facts(findings: &Findings) -> Vec<(String, String)> {
 }
 
 /// On whose CPUs frames should be received; the parity tables say what was granted.
-fn receive_steering(cpus: &CpuPlacement) -> String {
-    if cpus.are_separate() {
+fn receive_steering(cpus: &CpuPlacement, attach: Attach) -> String {
+    if attach != Attach::Bridge {
+        "none: what comes over the card is received as the card is set".to_owned()
+    } else if cpus.are_separate() {
         let (guests, client) = (words::cpus(&cpus.guests), words::cpus(&cpus.client));
         format!("what guests receive on {guests}, what the driver receives on {client}")
     } else {
@@ -143,13 +145,22 @@ fn lab_facts(findings: &Findings) -> Vec<(String, String)> {
             "rate of the link asked",
             link_rate.map_or_else(|| "not bounded".to_owned(), |rate| format!("{rate} each way")),
         ),
-        ("wire", wire.as_ref().map_or_else(|| "none: inside this host".to_owned(), |wire| wire.interface.clone())),
+        (
+            "wire",
+            wire.as_ref().map_or_else(
+                || "none: inside this host".to_owned(),
+                |wire| match wire.attach {
+                    Attach::Bridge => format!("{}, with the lab's bridge on it", wire.interface),
+                    Attach::Macvlan => format!("{}, with a macvlan for each guest", wire.interface),
+                },
+            ),
+        ),
         ("congestion control", congestion_control),
         ("placement asked", placement),
         ("driver's CPUs", words::cpus(&cpus.client)),
         ("guests' CPUs", words::cpus(&cpus.guests)),
         ("placement, how it came about", cpus.note.clone()),
-        ("receive steering asked", receive_steering(cpus)),
+        ("receive steering asked", receive_steering(cpus, findings.plan.study.lab.attach())),
         ("probes sample every", sample_interval.to_string()),
     ];
     facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()

@@ -5,7 +5,7 @@ use serde::Serialize;
 use tare_model::findings::Findings;
 use tare_model::guest::GuestSize;
 use tare_model::layout::Layout;
-use tare_model::study::{Arm, Case, CaseLoad, CaseSchedule, LOCAL, Study};
+use tare_model::study::{Arm, Attach, Case, CaseLoad, CaseSchedule, LOCAL, Study};
 
 use super::case_label;
 use super::layout::Works;
@@ -156,8 +156,10 @@ fn driver(cases: &[&Case], findings: &Findings) -> Boxed {
 }
 
 fn link(study: &Study, local: bool) -> Boxed {
-    let wire =
-        study.lab.wire.as_ref().map(|wire| format!("the lab's bridge is on the card {} of the host", wire.interface));
+    let wire = study.lab.wire.as_ref().map(|wire| match wire.attach {
+        Attach::Bridge => format!("the lab's bridge is on the card {} of the host", wire.interface),
+        Attach::Macvlan => format!("guests are attached to the card {} of the host, each by a macvlan", wire.interface),
+    });
     if !local {
         let lines = std::iter::once("as it was before the run".to_owned()).chain(wire).collect();
         return Boxed { title: "Network between the machines".to_owned(), lines, beside: false };
@@ -165,8 +167,9 @@ fn link(study: &Study, local: bool) -> Boxed {
     let lab = &study.lab;
     let rate = lab.link_rate.map_or_else(|| "no bound of its rate".to_owned(), |rate| format!("{rate} each way"));
     let offloads = if lab.offloads { "offloads on" } else { "offloads off" };
-    let lines = ["a bridge in a network namespace".to_owned(), format!("MTU {} B, {offloads}, {rate}", lab.mtu)];
-    let lines = lines.into_iter().chain(wire).collect();
+    let bridge = (lab.attach() == Attach::Bridge).then(|| "a bridge in a network namespace".to_owned());
+    let settings = format!("MTU {} B, {offloads}, {rate}", lab.mtu);
+    let lines = bridge.into_iter().chain([settings]).chain(wire).collect();
     Boxed { title: "Network of the lab".to_owned(), lines, beside: false }
 }
 

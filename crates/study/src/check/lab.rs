@@ -1,8 +1,9 @@
 //! `[lab]`.
 
-use tare_model::study::{LabSpec, Placement, Wire};
+use tare_model::study::{Arm, Attach, LabSpec, Placement, Wire};
 use tare_model::units::Span;
 
+use super::Context;
 use crate::cpus;
 use crate::file;
 use crate::language::shape::Or;
@@ -51,11 +52,43 @@ fn wire(lab: &file::Lab<'_>) -> Option<Wire> {
         let what = format!("has {} addresses, and {MOST_ADDRESSES} are the most that are asked for", addresses.count());
         table.addresses.wrong(&what, "name a shorter range: two, and one for each guest that stands at a time");
     }
+    let attach = table.attach.or(Attach::Bridge);
+    if attach != Attach::Bridge {
+        let no_bridge = "cannot be had where guests are attached to the card directly";
+        if lab.link_rate.value.is_some() {
+            lab.link_rate.wrong(
+                &format!("{no_bridge}: it bounds a link of the lab's bridge"),
+                "leave it out; the card has a rate of its own",
+            );
+        }
+        if lab.offloads.value == Some(false) {
+            lab.offloads.wrong(
+                &format!("{no_bridge}: a link over a card always segments"),
+                "leave it out, or write `attach = \"bridge\"` in `wire`",
+            );
+        }
+    }
     Some(Wire {
         interface: interface.to_owned(),
         addresses: Some(addresses),
+        attach,
         cuts_off_host: table.cuts_off_host.or(false),
     })
+}
+
+/// Arms whose guests cannot be attached to the card as the study asks.
+pub(super) fn attaching(file: &file::Study<'_>, context: &Context<'_>, lab: &LabSpec, arms: &[Arm]) {
+    let Some(table) = file.lab.value.as_ref().and_then(|lab| lab.wire.value.as_ref()) else { return };
+    let catalog = context.catalog;
+    for arm in arms.iter().filter(|arm| arm.replica_of.is_none() && !arm.platform.is_empty()) {
+        if catalog.reaches_outside(&arm.platform, &arm.options) {
+            continue;
+        }
+        if let Some(refusal) = catalog.attach_refusal(&arm.platform, &arm.options, lab.attach()) {
+            let what = format!("cannot be had with the arm `{}`: {}", arm.id, refusal.reason);
+            table.attach.wrong(&what, refusal.remedy);
+        }
+    }
 }
 
 fn placement(field: &Field<'_, Or<Placement, file::Listed<'_>>>) -> Option<Placement> {

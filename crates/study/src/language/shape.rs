@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use tare_model::guest::Seccomp;
 use tare_model::load::Arrivals;
 use tare_model::merging::HugePages;
-use tare_model::study::{CompareWith, Placement};
+use tare_model::study::{Attach, CompareWith, Placement};
 use tare_model::turns::Waiting;
 use tare_model::units::{AddressRange, BitRate, ByteSize, Rate, Span};
 
@@ -270,6 +270,10 @@ impl Words for Arrivals {
 impl Words for HugePages {
     const WORDS: &'static [(&'static str, Self)] =
         &[("always", Self::Always), ("madvise", Self::Madvise), ("never", Self::Never)];
+}
+
+impl Words for Attach {
+    const WORDS: &'static [(&'static str, Self)] = &[("bridge", Self::Bridge), ("macvlan", Self::Macvlan)];
 }
 
 impl Words for CompareWith {

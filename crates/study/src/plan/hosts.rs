@@ -1,6 +1,6 @@
 //! What it means for a run that some of its machines are not this host's guests.
 
-use tare_model::study::{Arm, Case, CaseLoad, Study};
+use tare_model::study::{Arm, Attach, Case, CaseLoad, Study};
 
 use crate::catalog::Catalog;
 
@@ -37,10 +37,14 @@ pub(super) fn differences(study: &Study, catalog: &dyn Catalog) -> Vec<String> {
         all.push(format!("{rate} bounds the driver of this host alone: the card of the wire has a rate of its own"));
     }
     if let Some(wire) = &study.lab.wire {
-        all.push(format!(
-            "guests are on the wire of `{}`, whose frames are the lab's while the run goes on: this host is not reached over it",
-            wire.interface
-        ));
+        let then = match wire.attach {
+            Attach::Bridge => "whose frames are the lab's while the run goes on: this host is not reached over it",
+            Attach::Macvlan => {
+                "each by a macvlan of its own: this host shares the card with the load, and what comes over it is received as the card \
+                 is set"
+            }
+        };
+        all.push(format!("guests are on the wire of `{}`, {then}", wire.interface));
     }
     if !study.roles.drives_locally() {
         let hosts: Vec<String> = study.roles.drivers.iter().map(|host| format!("`{host}`")).collect();

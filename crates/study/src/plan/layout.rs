@@ -12,7 +12,7 @@ pub(super) fn layout(study: &Study, catalog: &dyn Catalog) -> Layout {
         CaseLayout { case: case.id.clone(), guests }
     };
     let of_arm = |arm: &Arm| {
-        let attachment = catalog.attachment(&arm.platform, &arm.options)?;
+        let attachment = catalog.attachment(&arm.platform, &arm.options, study.lab.attach())?;
         Some(ArmLayout { arm: arm.id.clone(), attachment })
     };
     Layout { cases: study.cases.iter().map(of_case).collect(), arms: study.arms.iter().filter_map(of_arm).collect() }

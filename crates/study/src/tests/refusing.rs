@@ -101,6 +101,24 @@ const WRONG: &[Wrong] = &[
         "lab.wire.addresses",
         "a range of addresses",
     ),
+    (
+        "offloads = false",
+        "wire = { interface = \"e\", addresses = \"10.0.0.1-10.0.0.9/24\", attach = \"macvlan\" }",
+        "lab.wire.attach",
+        "cannot be had with the arm `runc`: its links are made by a daemon",
+    ),
+    (
+        "offloads = false",
+        "offloads = false\nwire = { interface = \"e\", addresses = \"10.0.0.1-10.0.0.9/24\", attach = \"macvlan\" }",
+        "lab.offloads",
+        "a link over a card always segments",
+    ),
+    (
+        "offloads = false",
+        "wire = { interface = \"e\", addresses = \"10.0.0.1-10.0.0.9/24\", attach = \"macvlen\" }",
+        "lab.wire.attach",
+        "did you mean `macvlan`?",
+    ),
     ("offloads = false", "offloads = 0", "lab.offloads", "`true` or `false`"),
     ("\"cubic\"", "\"Cubic!\"", "lab.congestion-control", "tcp_available_congestion_control"),
     ("{ client-cpus = \"0\", guest-cpus = \"1-3,5\" }", "\"seperate\"", "lab.placement", "did you mean `separate`?"),
@@ -353,4 +371,14 @@ fn several_guests_or_drivers_only_where_the_workload_can_have_them() {
     }
     let help = of("workload = \"stream\"\nguests = 2").expect_err("refused")[0].help.clone().unwrap();
     assert!(help.contains("leave `guests` out") && help.contains("`store`"), "{help}");
+}
+
+#[test]
+fn no_rate_bounds_what_has_no_bridge() {
+    let wire = "wire = { interface = \"e\", addresses = \"10.0.0.1-10.0.0.9/24\", attach = \"macvlan\" }";
+    let lab = format!("[lab]\nlink-rate = \"1Gbit/s\"\n{wire}\n[arms.native]");
+    let text = super::cpu_target::GOOD.replacen("[arms.native]", &lab, 1);
+    let error = parse("bad.toml", &text, &Fake).unwrap_err().render(false);
+    assert!(error.contains("lab.link-rate") && error.contains("the card has a rate of its own"), "{error}");
+    assert!(parse("good.toml", &text.replace("link-rate = \"1Gbit/s\"\n", ""), &Fake).is_ok());
 }

@@ -48,6 +48,11 @@ pub(super) fn read(view: &View<'_>, ethtool: &Result<Ethtool, String>, places: &
     tables
 }
 
+/// One network card of the host in the view, whatever it is made of, as name and value.
+pub(super) fn card(view: &View<'_>, ethtool: Option<&Ethtool>, name: &str) -> Vec<(String, String)> {
+    nics::card(view, &pci::Bus::read(view), ethtool, name)
+}
+
 fn shorten(table: &mut HardwareTable) {
     let left_out = table.rows.len().saturating_sub(MOST_DEVICES);
     if left_out > 0 {

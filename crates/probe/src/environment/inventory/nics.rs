@@ -11,23 +11,30 @@ use crate::environment::redact::REDACTED;
 use crate::ethtool::{OfMost, Offload, Queues};
 
 const PATH: &str = "sys/class/net";
+const COLUMNS: [&str; 11] = [
+    "Card",
+    "Model",
+    "Driver",
+    "Firmware",
+    "Speed",
+    "MTU (B)",
+    "Offloads on",
+    "Rings (in / out)",
+    "Queues",
+    "PCIe link",
+    "NUMA node",
+];
+
+/// One link, of a device or not, as name and value.
+pub(super) fn card(view: &View<'_>, pci: &Bus, ethtool: Option<&Ethtool>, name: &str) -> Vec<(String, String)> {
+    let values = row(view, pci, ethtool, name);
+    let named = COLUMNS.iter().zip(values).filter(|(_, value)| value != UNREPORTED);
+    named.map(|(column, value)| (column.to_lowercase(), value)).collect()
+}
 
 /// The cards: links that are a device's. Those of tare's lab, bridges and the like are none.
 pub(super) fn nics(view: &View<'_>, pci: &Bus, ethtool: &Result<Ethtool, String>) -> HardwareTable {
     const TITLE: &str = "Network cards";
-    const COLUMNS: [&str; 11] = [
-        "Card",
-        "Model",
-        "Driver",
-        "Firmware",
-        "Speed",
-        "MTU (B)",
-        "Offloads on",
-        "Rings (in / out)",
-        "Queues",
-        "PCIe link",
-        "NUMA node",
-    ];
     let names = match view.devices(PATH) {
         Ok(names) => names,
         Err(why) => return none(TITLE, &COLUMNS, why),
