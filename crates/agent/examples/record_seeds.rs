@@ -121,7 +121,7 @@ fn perform<T: Task>(link: &Link, task: &T) -> Result<()> {
 fn facts(link: &Link) -> Result<()> {
     ask(link, Request::Facts)?;
     ask(link, Request::Clock)?;
-    if let Reply::BusyStarted { busy } = ask(link, Request::Busy { threads: 1, work: BusyWork::Mixed })? {
+    if let Reply::BusyStarted { busy, .. } = ask(link, Request::Busy { threads: 1, work: BusyWork::Mixed })? {
         ask(link, Request::BusyIterations { busy })?;
         ask(link, Request::RunBusy { busy, stretch: BusyStretch { note_every_ns: 1, ..BusyStretch::default() } })?;
         ask(link, Request::StopBusy { busy })?;
