@@ -1,8 +1,15 @@
 //! What aggressors achieve in their stretches, and that they hold nothing between them. One test, for what a process holds is counted.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::set_thread_res_uid;
+use rustix::time::{ClockId, clock_gettime};
 
 use tare_driver::busy::{self, Busy};
 use tare_driver::clock::now_ns;
@@ -75,23 +82,148 @@ fn works_in_stretches(work: &BusyWork, threads: usize) {
     busy.stop().unwrap();
 }
 
+/// CPU time of this process, nanoseconds.
+fn cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 fn a_polite_one_rests() {
-    let (polite, spin) = (busy::start(1, &BusyWork::Polite).unwrap(), busy::start(1, &BusyWork::Spin).unwrap());
-    let (polite, spin) = (achieved(&stretch(&polite, 1000)), achieved(&stretch(&spin, 1000)));
-    let share = polite as f64 / spin as f64;
-    assert!((0.02..0.25).contains(&share), "a polite neighbour takes {share} of a CPU");
+    let busy = busy::start(1, &BusyWork::Polite).unwrap();
+    let before = cpu_ns();
+    let done = stretch(&busy, 1000);
+    let used_ms = (cpu_ns() - before) / MS;
+    println!("polite: {used_ms} ms of CPU in 1 s");
+    assert!(achieved(&done) > 0 && (5..150).contains(&used_ms), "{used_ms} ms");
+}
+
+/// What arrives is what was sent, but for what a full queue lost.
+fn a_receiver_takes_what_is_sent() {
+    let receiver = busy::start(2, &BusyWork::NetReceive { listen: IpAddr::V4(Ipv4Addr::LOCALHOST) }).unwrap();
+    let address = receiver.address().unwrap();
+    let sender = busy::start(2, &BusyWork::NetSend { to: address }).unwrap();
+    assert_eq!(sender.address(), None);
+    let before = Holds::now();
+    for _ in 0..2 {
+        let (sent, received) = thread::scope(|scope| {
+            let sending = scope.spawn(|| stretch(&sender, 300));
+            let received = stretch(&receiver, 400);
+            (sending.join().unwrap(), received)
+        });
+        println!("net: {} bytes sent, {} received", achieved(&sent), achieved(&received));
+        assert!(achieved(&sent) > 0 && achieved(&sent).is_multiple_of(1400) && received.loops.len() == 1);
+        assert!((1400..=sender.iterations().unwrap()).contains(&achieved(&received)), "{sent:?}, {received:?}");
+        let held = Holds::now();
+        assert_eq!((held.files, held.children), (before.files, before.children));
+    }
+    let nobody = stretch(&receiver, 50);
+    assert_eq!((achieved(&nobody), nobody.refused), (0, 0), "that nobody sends is no refusal");
+}
+
+/// It takes most of its limit, and at no moment more.
+fn growth_stays_below_its_limit() {
+    let memory_bytes = 64 * MIB;
+    let (before, over) = (Holds::now().resident_bytes, AtomicBool::new(false));
+    let busy = busy::start(4, &BusyWork::MemoryGrowth { memory_bytes }).unwrap();
+    let most = thread::scope(|scope| {
+        let watch = scope.spawn(|| {
+            let mut most = 0;
+            while !over.load(Ordering::Relaxed) {
+                most = most.max(Holds::now().resident_bytes);
+            }
+            most
+        });
+        let done = stretch(&busy, 500);
+        over.store(true, Ordering::Relaxed);
+        assert!(achieved(&done) > memory_bytes / 4096, "it does not begin again: {done:?}");
+        watch.join().unwrap()
+    });
+    println!("memory-growth: most {} KiB of {} KiB", (most - before) >> 10, memory_bytes >> 10);
+    assert!(most < before + memory_bytes, "{most}");
+    assert!(most > before + memory_bytes / 4, "{most}");
+}
+
+/// Has a limit while something is done.
+fn limited<T>(resource: Resource, bytes: u64, work: impl FnOnce() -> T) -> T {
+    let before = getrlimit(resource);
+    setrlimit(resource, Rlimit { current: Some(bytes), ..before.clone() }).unwrap();
+    let done = work();
+    setrlimit(resource, before).unwrap();
+    done
+}
+
+fn only_refused(work: &BusyWork, done: &BusyDone) {
+    assert!(achieved(done) == 0 && done.refused > 0, "{work:?}: {done:?}");
+}
+
+fn refusals_are_counted_and_no_failure(directory: &str) {
+    let work = BusyWork::MemoryGrowth { memory_bytes: 512 * MIB };
+    let busy = busy::start(1, &work).unwrap();
+    // A thread that begins needs memory of its own.
+    assert!(achieved(&stretch(&busy, 50)) > 0);
+    only_refused(&work, &limited(Resource::As, 64 * MIB, || stretch(&busy, 50)));
+    assert!(achieved(&stretch(&busy, 50)) > 0, "what was refused is granted the next time");
+    // Its directory goes away.
+    let gone = format!("{directory}/gone");
+    std::fs::create_dir(&gone).unwrap();
+    let work = BusyWork::DiskWrite { directory: gone.clone() };
+    let busy = busy::start(1, &work).unwrap();
+    std::fs::remove_dir(&gone).unwrap();
+    only_refused(&work, &stretch(&busy, 50));
+    let error = busy::start(1, &work).unwrap_err().to_string();
+    assert!(error.contains(&gone), "{error}");
+    // The limit of processes holds for none that may do all, so those threads become another user's.
+    let forked = thread::spawn(|| {
+        if rustix::process::getuid().is_root() {
+            let user = rustix::process::Uid::from_raw(0x7400_ff00);
+            set_thread_res_uid(user, user, user).unwrap();
+        }
+        let busy = busy::start(2, &BusyWork::Fork).unwrap();
+        assert!(achieved(&stretch(&busy, 50)) > 0);
+        let refused = limited(Resource::Nproc, 1, || stretch(&busy, 50));
+        (refused, stretch(&busy, 50))
+    });
+    let (refused, granted) = forked.join().unwrap();
+    only_refused(&BusyWork::Fork, &refused);
+    assert!(achieved(&granted) > 0);
+}
+
+/// A directory that is removed when the test ends.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        let folder = std::env::temp_dir().join(format!("tare-aggressors-{}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        Self(folder)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
 
 #[test]
 fn aggressors_work_in_stretches_and_hold_nothing_between_them() {
     // The first of all threads makes what a process has once.
     busy::start(2, &BusyWork::Mixed).unwrap().stop().unwrap();
-    let memory_bytes = 256 * MIB;
+    let (memory_bytes, folder) = (256 * MIB, Folder::new());
+    let directory = folder.0.to_str().unwrap().to_owned();
     works_in_stretches(&BusyWork::Polite, 2);
     works_in_stretches(&BusyWork::Cache { memory_bytes }, 2);
     works_in_stretches(&BusyWork::MemoryStream { memory_bytes }, 2);
     works_in_stretches(&BusyWork::Syscalls, 2);
+    works_in_stretches(&BusyWork::MemoryGrowth { memory_bytes }, 1);
+    works_in_stretches(&BusyWork::Fork, 2);
+    works_in_stretches(&BusyWork::DiskWrite { directory: directory.clone() }, 1);
+    works_in_stretches(&BusyWork::PageCache { directory: directory.clone(), memory_bytes }, 1);
+    assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 0, "files are left");
     a_polite_one_rests();
+    a_receiver_takes_what_is_sent();
+    growth_stays_below_its_limit();
+    refusals_are_counted_and_no_failure(&directory);
     let busy = busy::start(1, &BusyWork::Syscalls).unwrap();
     let hour = BusyStretch { for_ns: 3_600_000 * MS, ..BusyStretch::default() };
     let error = busy.run(now_ns(), &hour).unwrap_err().to_string();

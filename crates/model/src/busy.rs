@@ -1,5 +1,7 @@
 //! What keeps a guest busy beside the drivers: work that proves itself, and aggressors that load one part of a machine as much as they can.
 
+use std::net::{IpAddr, SocketAddr};
+
 use serde::{Deserialize, Serialize};
 
 /// What busy loops do, over and over. What one iteration is stays the same on every machine, so that iterations
@@ -31,6 +33,39 @@ pub enum BusyWork {
     },
     /// Cheap system calls. One iteration is one call.
     Syscalls,
+    /// Memory page by page up to nine tenths of the limit, all of it once more, then given back and begun again. One thread. One iteration is
+    /// one page written to.
+    MemoryGrowth {
+        /// Memory promised to the guest, bytes.
+        memory_bytes: u64,
+    },
+    /// Processes that end at once, few at a time. One iteration is one process.
+    Fork,
+    /// Blocks of 1 MiB, the disk asked to keep them after every four (fdatasync), round and round in one file. One thread. One iteration is one byte
+    /// that the disk has.
+    DiskWrite {
+        /// Directory in the guest for the file, which has no name there.
+        directory: String,
+    },
+    /// A file larger than the memory written and read again through the page cache, which nobody asks the disk to keep. One thread. One
+    /// iteration is one page of 4 KiB.
+    PageCache {
+        /// Directory in the guest for the file, which has no name there.
+        directory: String,
+        /// Memory promised to the guest, bytes.
+        memory_bytes: u64,
+    },
+    /// Datagrams of 1,400 bytes (UDP), to whoever listens or nobody. One iteration is one byte handed to the network; what arrives, a receiver
+    /// counts.
+    NetSend {
+        /// Where they go; one host.
+        to: SocketAddr,
+    },
+    /// Takes the datagrams that come. One thread. One iteration is one byte.
+    NetReceive {
+        /// Address to listen on in each stretch; the system chooses the port, once.
+        listen: IpAddr,
+    },
 }
 
 impl BusyWork {
@@ -43,6 +78,12 @@ impl BusyWork {
             Self::Cache { .. } => "cache",
             Self::MemoryStream { .. } => "memory-stream",
             Self::Syscalls => "syscalls",
+            Self::MemoryGrowth { .. } => "memory-growth",
+            Self::Fork => "fork",
+            Self::DiskWrite { .. } => "disk-write",
+            Self::PageCache { .. } => "page-cache",
+            Self::NetSend { .. } => "net-send",
+            Self::NetReceive { .. } => "net-receive",
         }
     }
 
@@ -52,8 +93,12 @@ impl BusyWork {
             Self::Spin | Self::Polite => "multiplications",
             Self::Mixed => "chunks",
             Self::Cache { .. } => "cache lines",
-            Self::MemoryStream { .. } => "bytes",
+            Self::MemoryStream { .. } | Self::DiskWrite { .. } | Self::NetSend { .. } | Self::NetReceive { .. } => {
+                "bytes"
+            }
             Self::Syscalls => "calls",
+            Self::MemoryGrowth { .. } | Self::PageCache { .. } => "pages",
+            Self::Fork => "processes",
         }
     }
 }

@@ -6,9 +6,16 @@
 //! answers, so it is an error of a piece and of nothing else.
 
 mod cache;
+mod disk;
+mod file;
+mod fork;
+mod growth;
 mod limits;
+mod net;
+mod page_cache;
 mod polite;
 mod stream;
+mod sys;
 mod syscalls;
 
 use std::io;
@@ -20,8 +27,8 @@ use crate::DriverError;
 
 /// What one thread of an aggressor holds in a stretch.
 pub(crate) trait Aggressor {
-    /// Does a piece of work and returns how many iterations that was. `until_ns` is the end of the stretch (CLOCK_MONOTONIC); nobody waits
-    /// beyond it for time to pass.
+    /// Does a piece of work and returns how many iterations that was. Whoever rests does so at most until the end of the stretch, `until_ns`
+    /// (CLOCK_MONOTONIC).
     ///
     /// # Errors
     /// What the system refused. The next piece may be granted.
@@ -42,12 +49,9 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    fn new<A: Aggressor + 'static>(
-        threads: u32,
-        begin: impl Fn() -> io::Result<A> + Send + Sync + 'static,
-    ) -> Result<Self, DriverError> {
+    fn new<A: Aggressor + 'static>(threads: u32, begin: impl Fn() -> io::Result<A> + Send + Sync + 'static) -> Self {
         let begin = move || -> io::Result<Box<dyn Aggressor>> { Ok(Box::new(begin()?)) };
-        Ok(Self { threads, address: None, begin: Box::new(begin) })
+        Self { threads, address: None, begin: Box::new(begin) }
     }
 }
 
@@ -56,13 +60,36 @@ impl Plan {
 /// # Errors
 /// When it can never work where it is to.
 pub(crate) fn plan(work: &BusyWork, threads: u32) -> Result<Plan, DriverError> {
-    match *work {
-        // Those two are no aggressors; they have loops of their own.
-        BusyWork::Spin | BusyWork::Mixed | BusyWork::Polite => Plan::new(threads, || Ok(polite::Polite::begin())),
-        BusyWork::Cache { memory_bytes } => Plan::new(threads, move || cache::Cache::begin(memory_bytes, threads)),
+    match work.clone() {
+        // The first two are no aggressors; they have loops of their own.
+        BusyWork::Spin | BusyWork::Mixed | BusyWork::Polite => Ok(Plan::new(threads, || Ok(polite::Polite::begin()))),
+        BusyWork::Cache { memory_bytes } => Ok(Plan::new(threads, move || cache::Cache::begin(memory_bytes, threads))),
         BusyWork::MemoryStream { memory_bytes } => {
-            Plan::new(threads, move || stream::MemoryStream::begin(memory_bytes, threads))
+            Ok(Plan::new(threads, move || stream::MemoryStream::begin(memory_bytes, threads)))
         }
-        BusyWork::Syscalls => Plan::new(threads, || Ok(syscalls::Syscalls::default())),
+        BusyWork::Syscalls => Ok(Plan::new(threads, || Ok(syscalls::Syscalls::default()))),
+        BusyWork::Fork => Ok(Plan::new(threads, move || Ok(fork::Fork::begin(threads)))),
+        // Two that grow at once could not both stay below the limit.
+        BusyWork::MemoryGrowth { memory_bytes } => {
+            Ok(Plan::new(1, move || Ok(growth::MemoryGrowth::new(memory_bytes))))
+        }
+        // A second thread would wait for the same disk, or take turns at the same file.
+        BusyWork::DiskWrite { directory } => {
+            let directory = file::directory(directory)?;
+            Ok(Plan::new(1, move || disk::DiskWrite::begin(&directory)))
+        }
+        BusyWork::PageCache { directory, memory_bytes } => {
+            let directory = file::directory(directory)?;
+            Ok(Plan::new(1, move || page_cache::PageCache::begin(&directory, memory_bytes)))
+        }
+        BusyWork::NetSend { to } => {
+            net::check(to)?;
+            Ok(Plan::new(threads, move || net::NetSend::begin(to)))
+        }
+        // A port has one queue.
+        BusyWork::NetReceive { listen } => {
+            let address = net::free_port(listen)?;
+            Ok(Plan { address: Some(address), ..Plan::new(1, move || net::NetReceive::begin(address)) })
+        }
     }
 }
