@@ -146,7 +146,7 @@ fn growth_stays_below_its_limit() {
 /// Has a limit while something is done.
 fn limited<T>(resource: Resource, bytes: u64, work: impl FnOnce() -> T) -> T {
     let before = getrlimit(resource);
-    setrlimit(resource, Rlimit { current: Some(bytes), ..before.clone() }).unwrap();
+    setrlimit(resource, Rlimit { current: Some(bytes), ..before }).unwrap();
     let done = work();
     setrlimit(resource, before).unwrap();
     done
