@@ -69,7 +69,8 @@ fn main() -> Result<()> {
     let (Some(agent), Some(folder)) = (arguments.next(), arguments.next()) else {
         return Err("usage: record_seeds AGENT FOLDER [ADDRESS USER DATABASE]".into());
     };
-    let conversations: [(&str, Conversation<'_>); 8] = [
+    let conversations: [(&str, Conversation<'_>); 9] = [
+        ("aggressors", &aggressors),
         ("facts", &facts),
         ("commands", &commands),
         ("started", &started),
@@ -121,7 +122,7 @@ fn perform<T: Task>(link: &Link, task: &T) -> Result<()> {
 fn facts(link: &Link) -> Result<()> {
     ask(link, Request::Facts)?;
     ask(link, Request::Clock)?;
-    if let Reply::BusyStarted { busy } = ask(link, Request::Busy { threads: 1, work: BusyWork::Mixed })? {
+    if let Reply::BusyStarted { busy, .. } = ask(link, Request::Busy { threads: 1, work: BusyWork::Mixed })? {
         ask(link, Request::BusyIterations { busy })?;
         ask(link, Request::RunBusy { busy, stretch: BusyStretch { note_every_ns: 1, ..BusyStretch::default() } })?;
         ask(link, Request::StopBusy { busy })?;
@@ -130,6 +131,26 @@ fn facts(link: &Link) -> Result<()> {
     } else {
         Err("no busy loops".into())
     }
+}
+
+/// A receiver, a sender, one that needs a directory, and one that cannot have it.
+fn aggressors(link: &Link) -> Result<()> {
+    let directory = std::env::temp_dir().to_string_lossy().into_owned();
+    let receive = BusyWork::NetReceive { listen: IpAddr::V4(Ipv4Addr::LOCALHOST) };
+    let started = ask(link, Request::Busy { threads: 1, work: receive })?;
+    let Reply::BusyStarted { busy, address: Some(to) } = started else { return Err("it does not listen".into()) };
+    let mut all = vec![busy];
+    for work in [BusyWork::NetSend { to }, BusyWork::PageCache { directory, memory_bytes: 32 << 20 }] {
+        let Reply::BusyStarted { busy, .. } = ask(link, Request::Busy { threads: 1, work })? else {
+            return Err("not started".into());
+        };
+        all.push(busy);
+    }
+    for busy in all {
+        ask(link, Request::RunBusy { busy, stretch: BusyStretch { for_ns: 5_000_000, ..BusyStretch::default() } })?;
+    }
+    let nowhere = BusyWork::DiskWrite { directory: "/no/such".to_owned() };
+    ask(link, Request::Busy { threads: 1, work: nowhere }).map_or_else(|_| Ok(()), |_| Err("it has a directory".into()))
 }
 
 fn commands(link: &Link) -> Result<()> {

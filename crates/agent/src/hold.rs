@@ -5,17 +5,15 @@
 //! does not fit beside them any more, as a system gives free memory to its programs. It never grows again: what programs
 //! give back is not written to by a system either.
 
-mod sys;
-
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use tare_driver::memory::{Region, page_bytes};
 use tare_model::hold::{GuestMemory, HoldSpec};
 
 use crate::started::Started;
-use sys::{Region, page_bytes};
 
 /// How often the commands are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -159,7 +157,7 @@ fn written(limit: &Limit, spec: &HoldSpec, cancel: &AtomicBool) -> Result<Option
         }
         done = end.max(done);
     }
-    Ok((region.len() > 0).then_some(region))
+    Ok((!region.is_empty()).then_some(region))
 }
 
 /// Writes to every page of a slice that begins with this page.
@@ -228,7 +226,7 @@ fn give_way(region: &Mutex<Option<Region>>, limit: &Limit) {
         let most = limit.now();
         {
             let mut held = lock(region);
-            let Some(region) = held.as_mut().filter(|region| region.len() > 0) else { return };
+            let Some(region) = held.as_mut().filter(|region| !region.is_empty()) else { return };
             // Refused, it is tried again at the next look.
             let _ = region.shrink(most);
         }

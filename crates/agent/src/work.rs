@@ -98,10 +98,10 @@ impl Work {
 
     /// Starts busy loops.
     pub fn busy(&self, threads: u32, work: BusyWork) -> Answer {
-        let busy = busy::start(threads, work).map_err(|error| error.to_string())?;
-        let number = self.number();
+        let busy = busy::start(threads, &work).map_err(|error| error.to_string())?;
+        let (number, address) = (self.number(), busy.address());
         lock(&self.busy).insert(number, Arc::new(busy));
-        Ok(Reply::BusyStarted { busy: number })
+        Ok(Reply::BusyStarted { busy: number, address })
     }
 
     fn busy_loops(&self, number: u64) -> Result<Arc<busy::Busy>, String> {

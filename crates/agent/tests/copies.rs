@@ -73,7 +73,9 @@ fn what_cannot_be_copied_says_why() {
 fn both_kinds_of_busy_work_count() {
     let (_agent, link) = start();
     for work in [BusyWork::Spin, BusyWork::Mixed] {
-        let Reply::BusyStarted { busy } = link.call(Request::Busy { threads: 1, work }, TIMEOUT).unwrap() else {
+        let Reply::BusyStarted { busy, .. } =
+            link.call(Request::Busy { threads: 1, work: work.clone() }, TIMEOUT).unwrap()
+        else {
             panic!("it did not start")
         };
         let began = Instant::now();

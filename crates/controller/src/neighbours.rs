@@ -74,7 +74,7 @@ pub fn keep_busy(guests: &[Box<dyn Guest>], first: usize) -> Result<Vec<BusyLoop
 
 fn start_loops(guest: usize, link: &Link, spec: &GuestSpec) -> Result<BusyLoops, String> {
     let number = match link.call(Request::Busy { threads: spec.size.cpus, work: BusyWork::Spin }, TIMEOUT) {
-        Ok(Reply::BusyStarted { busy }) => busy,
+        Ok(Reply::BusyStarted { busy, .. }) => busy,
         Ok(_) => return Err(format!("{}: answered something else", spec.name)),
         Err(error) => return Err(format!("{}: {error}", spec.name)),
     };

@@ -1,5 +1,7 @@
-//! Keeps CPUs busy, and can prove that it does.
+//! Keeps CPUs busy, and can prove that it does. Aggressors load other parts of a machine too.
 
+use std::io;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -8,21 +10,28 @@ use std::time::Duration;
 use tare_model::drive::{BusyCount, BusyDone, BusyStretch, BusyWork};
 
 use crate::DriverError;
+use crate::aggressor::{self, Plan};
 use crate::clock::now_ns;
 use crate::compute::Compute;
+use crate::spin::spin;
 
-/// Steps between two looks at the flag; some tens of microseconds.
-const STEPS: u64 = 50_000;
 const STACK_BYTES: usize = 64 * 1024;
+/// Longest stretch of an aggressor: it harms others, and nobody may be left to stop it.
+const LONGEST_ATTACK: Duration = Duration::from_secs(600);
+/// What a thread waits after a refusal. The system is asked again, but being refused does not become the load.
+const AFTER_REFUSAL: Duration = Duration::from_millis(1);
 
-/// Threads that compute until stopped or dropped: all the time or, once they were asked for a stretch, in stretches alone.
-#[derive(Debug)]
+/// Threads that work until stopped or dropped: all the time or, once they were asked for a stretch, in stretches alone. Aggressors work in
+/// stretches from the start.
+#[derive(Debug, Default)]
 pub struct Busy {
     shared: Arc<Shared>,
     counters: Vec<Arc<AtomicU64>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Held while a stretch is under way: there is one at a time.
     alone: Mutex<()>,
+    longest: Option<Duration>,
+    address: Option<SocketAddr>,
 }
 
 #[derive(Debug, Default)]
@@ -30,6 +39,8 @@ struct Shared {
     stop: AtomicBool,
     /// Set by a thread that got a wrong result, which then stops.
     wrong: AtomicBool,
+    /// What the system refused in the present stretch.
+    refused: AtomicU64,
     /// Stretches so far. Changed under the mutex.
     stretches: AtomicU64,
     present: Mutex<Present>,
@@ -78,48 +89,49 @@ impl Shared {
         !self.stops()
     }
 
-    /// Computes through the present stretch. An iteration that was begun is ended, and its time counts: rates are then unbiased however
+    /// Works through the present stretch. An iteration that was begun is ended, and its time counts: rates are then unbiased however
     /// long an iteration is against the stretch (Wald's equation).
-    fn compute(&self, mut piece: impl FnMut(bool) -> Option<u64>) -> Option<()> {
-        let (renew, measured_from_ns, until_ns) = {
+    fn work_through(&self, mut piece: impl FnMut() -> Option<u64>) -> Option<BusyCount> {
+        let (measured_from_ns, until_ns) = {
             let present = lock(&self.present);
-            (present.renew_memory, present.measured_from_ns, present.until_ns)
+            (present.measured_from_ns, present.until_ns)
         };
-        if renew {
-            piece(true)?;
-        }
         let mut now = now_ns();
         while now < measured_from_ns && !self.stops() {
-            piece(false)?;
+            piece()?;
             now = now_ns();
         }
         let mut count = BusyCount { iterations: 0, from_ns: now, to_ns: now };
         loop {
-            count.iterations += piece(false)?;
+            count.iterations += piece()?;
             count.to_ns = now_ns();
             if count.to_ns >= until_ns || self.stops() {
-                break;
+                return Some(count);
             }
         }
+    }
+
+    /// Tells what a thread did in the present stretch, which is over for it.
+    fn report(&self, count: BusyCount) {
         let mut present = lock(&self.present);
         present.done.push(count);
         present.under_way -= 1;
         if present.under_way == 0 {
             self.ended.notify_all();
         }
-        Some(())
     }
 }
 
-/// Starts `threads` threads that each use all the CPU time they get, in user mode, on this work.
+/// Starts `threads` threads on this work, each of which uses all the CPU time that it gets. Aggressors wait for their first stretch, and
+/// some have one thread whatever is asked.
 ///
 /// # Errors
-/// When a thread is refused; those already started are stopped.
-pub fn start(threads: u32, work: BusyWork) -> Result<Busy, DriverError> {
+/// When a thread is refused, or an aggressor cannot work where it is to; threads already started are stopped.
+pub fn start(threads: u32, work: &BusyWork) -> Result<Busy, DriverError> {
     match work {
         BusyWork::Spin => start_each(threads, || {
             let mut state = 1;
-            move |_| spin(&mut state)
+            move |_| Some(spin(&mut state))
         }),
         BusyWork::Mixed => start_each(threads, || {
             let mut compute = Compute::new();
@@ -130,6 +142,7 @@ pub fn start(threads: u32, work: BusyWork) -> Result<Busy, DriverError> {
                 compute.chunk().then_some(1)
             }
         }),
+        aggressor => start_attack(aggressor::plan(aggressor, threads)?),
     }
 }
 
@@ -139,14 +152,29 @@ fn start_each<P: FnMut(bool) -> Option<u64>>(
     threads: u32,
     piece: impl Fn() -> P + Send + Copy + 'static,
 ) -> Result<Busy, DriverError> {
-    let counters = (0..threads).map(|_| Arc::default()).collect();
-    let busy = Busy { shared: Arc::default(), counters, threads: Mutex::default(), alone: Mutex::default() };
+    start_threads(threads, move |shared, counter| repeat(shared, counter, piece()))
+}
+
+fn start_attack(plan: Plan) -> Result<Busy, DriverError> {
+    let Plan { threads, address, begin } = plan;
+    let begin = Arc::new(begin);
+    let mut busy = start_threads(threads, move |shared, counter| attack(shared, counter, &*begin))?;
+    (busy.address, busy.longest) = (address, Some(LONGEST_ATTACK));
+    Ok(busy)
+}
+
+fn start_threads(
+    threads: u32,
+    body: impl Fn(&Shared, &AtomicU64) + Send + Clone + 'static,
+) -> Result<Busy, DriverError> {
+    let mut busy = Busy::default();
+    busy.counters.extend((0..threads).map(|_| Arc::default()));
     for (index, counter) in busy.counters.iter().enumerate() {
-        let (shared, counter) = (Arc::clone(&busy.shared), Arc::clone(counter));
+        let (shared, counter, body) = (Arc::clone(&busy.shared), Arc::clone(counter), body.clone());
         let thread = thread::Builder::new()
             .name(format!("busy-{index}"))
             .stack_size(STACK_BYTES)
-            .spawn(move || repeat(&shared, &counter, piece()))
+            .spawn(move || body(&shared, &counter))
             .map_err(|source| DriverError::Resource { what: "start a busy thread", source })?;
         lock(&busy.threads).push(thread);
     }
@@ -170,15 +198,41 @@ fn repeat(shared: &Shared, counter: &AtomicU64, mut piece: impl FnMut(bool) -> O
         }
     }
     let mut stretch = 0;
-    while shared.wait(&mut stretch) && shared.compute(&mut once).is_some() {}
+    while shared.wait(&mut stretch) {
+        let renew = lock(&shared.present).renew_memory;
+        if renew && once(true).is_none() {
+            return;
+        }
+        let Some(count) = shared.work_through(|| once(false)) else { return };
+        shared.report(count);
+    }
 }
 
-fn spin(state: &mut u64) -> Option<u64> {
-    for _ in 0..STEPS {
-        // A chain of multiplications: each needs the last one's result.
-        *state = std::hint::black_box(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
+/// Works in stretches alone. All that an aggressor holds is made within the stretch, and gone before its end is reported.
+fn attack(shared: &Shared, counter: &AtomicU64, begin: &aggressor::Begin) {
+    let mut stretch = 0;
+    while shared.wait(&mut stretch) {
+        let until_ns = lock(&shared.present).until_ns;
+        let mut held = None;
+        let mut piece = || -> io::Result<u64> {
+            let work = match &mut held {
+                Some(work) => work,
+                none => none.insert(begin()?),
+            };
+            work.piece(until_ns)
+        };
+        let count = shared.work_through(|| {
+            let iterations = piece().unwrap_or_else(|_| {
+                shared.refused.fetch_add(1, Ordering::Relaxed);
+                thread::sleep(AFTER_REFUSAL);
+                0
+            });
+            counter.fetch_add(iterations, Ordering::Relaxed);
+            Some(iterations)
+        });
+        drop(held);
+        count.into_iter().for_each(|count| shared.report(count));
     }
-    Some(STEPS)
 }
 
 impl Busy {
@@ -193,6 +247,11 @@ impl Busy {
         Ok(self.iterations_by_thread().iter().sum())
     }
 
+    /// Where a receiver will listen, while it is in a stretch.
+    pub const fn address(&self) -> Option<SocketAddr> {
+        self.address
+    }
+
     /// Iterations so far of each thread.
     pub fn iterations_by_thread(&self) -> Vec<u64> {
         self.counters.iter().map(|counter| counter.load(Ordering::Relaxed)).collect()
@@ -203,8 +262,12 @@ impl Busy {
     /// has them.
     ///
     /// # Errors
-    /// When one of them computed wrong, or all were stopped meanwhile.
+    /// When one of them computed wrong, all were stopped meanwhile, or a stretch of an aggressor is to last more than 10 minutes.
     pub fn run(&self, asked_ns: u64, stretch: &BusyStretch) -> Result<BusyDone, DriverError> {
+        if self.longest.is_some_and(|longest| Duration::from_nanos(stretch.for_ns) > longest) {
+            let what = format!("an aggressor is asked for a stretch of {} s", stretch.for_ns / 1_000_000_000);
+            return Err(DriverError::invalid(what, "ask for at most 600 s at once"));
+        }
         let _alone = lock(&self.alone);
         let shared = &*self.shared;
         let (measured_from_ns, until_ns) =
@@ -217,6 +280,7 @@ impl Busy {
             under_way: self.counters.len(),
             done: Vec::new(),
         };
+        shared.refused.store(0, Ordering::Relaxed);
         shared.stretches.fetch_add(1, Ordering::Relaxed);
         shared.begun.notify_all();
         let (mut notes, every_ns) = (Vec::new(), stretch.note_every_ns);
@@ -244,7 +308,8 @@ impl Busy {
         if every_ns > 0 {
             notes.push((ended_ns, iterations));
         }
-        Ok(BusyDone { asked_ns, ended_ns, loops, notes })
+        let refused = shared.refused.load(Ordering::Relaxed);
+        Ok(BusyDone { asked_ns, ended_ns, loops, notes, refused })
     }
 
     /// Stops all threads and returns the iterations.
@@ -286,7 +351,7 @@ mod tests {
     #[test]
     fn every_thread_runs_until_it_is_stopped() {
         for work in [BusyWork::Spin, BusyWork::Mixed] {
-            let busy = start(3, work).unwrap();
+            let busy = start(3, &work).unwrap();
             wait_for(|| !busy.iterations_by_thread().contains(&0));
             let counters: Vec<_> = busy.counters.to_vec();
             let total = busy.stop().unwrap();
@@ -302,7 +367,7 @@ mod tests {
     #[test]
     fn threads_compute_through_a_stretch_and_then_stand_still() {
         for work in [BusyWork::Spin, BusyWork::Mixed] {
-            let busy = start(2, work).unwrap();
+            let busy = start(2, &work).unwrap();
             // The first stretch is over once each has its data and has done one piece.
             let first = busy.run(now_ns(), &BusyStretch::default()).unwrap();
             assert!(first.loops.len() == 2 && first.loops.iter().all(|one| one.iterations > 0), "{first:?}");
@@ -325,7 +390,7 @@ mod tests {
 
     #[test]
     fn a_stretch_ends_when_the_threads_are_stopped() {
-        let busy = Arc::new(start(2, BusyWork::Spin).unwrap());
+        let busy = Arc::new(start(2, &BusyWork::Spin).unwrap());
         let runner = Arc::clone(&busy);
         let long = BusyStretch { for_ns: 3_600_000 * MS, ..BusyStretch::default() };
         let running = thread::spawn(move || runner.run(now_ns(), &long));

@@ -7,6 +7,8 @@ use std::net::SocketAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use crate::busy::{BusyCount, BusyDone, BusyStretch, BusyWork};
+
 use crate::Histogram;
 use crate::load::{LoadModel, Phases};
 use crate::packed::{PackError, Packed, Task, pack_outcome, unpack_outcome};
@@ -242,56 +244,6 @@ impl DriveInterval {
             response_ns: self.response_ns.wrapping_sub(earlier.response_ns),
         }
     }
-}
-
-/// What busy loops do, over and over. What one iteration is stays the same on every machine, so that iterations
-/// a second can be compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum BusyWork {
-    /// A chain of multiplications in registers, no memory. One iteration is one multiplication.
-    #[default]
-    Spin,
-    /// Some of all that programs do: hashing, sorting, floating point, and walking through memory. One iteration is
-    /// one whole chunk, whose sizes are stated where it is computed, and whose result is checked.
-    Mixed,
-}
-
-/// How long busy loops compute before they stand still again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct BusyStretch {
-    /// What they do so long after the request came does not count, nanoseconds.
-    pub warm_up_ns: u64,
-    /// So long after the request came they begin their last iteration, nanoseconds. Each does one that counts at least.
-    pub for_ns: u64,
-    /// Whether they move their data into other memory first.
-    pub renew_memory: bool,
-    /// From the end of the warm-up on, how often it is noted how far all of them have come, nanoseconds; 0: never.
-    pub note_every_ns: u64,
-}
-
-/// What busy loops did in a stretch. Moments are CLOCK_MONOTONIC of their agent, nanoseconds.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct BusyDone {
-    /// When the request came.
-    pub asked_ns: u64,
-    /// When all of them stood still.
-    pub ended_ns: u64,
-    /// What each of them did.
-    pub loops: Vec<BusyCount>,
-    /// How far all of them had come since they were started: moment and iterations.
-    pub notes: Vec<(u64, u64)>,
-}
-
-/// What one busy loop did: whole iterations, from the start of the first to the end of the last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct BusyCount {
-    /// Iterations that count.
-    pub iterations: u64,
-    /// Start of the first.
-    pub from_ns: u64,
-    /// End of the last.
-    pub to_ns: u64,
 }
 
 /// The reason, in [`DriveResult::errors`], of an operation that was under way when time was up: it did not fail, nobody

@@ -6,6 +6,7 @@
 pub mod arrivals;
 pub mod audit;
 pub mod ballooning;
+mod busy;
 pub mod bytes;
 pub mod capacity;
 pub mod clean;

@@ -68,7 +68,7 @@ pub enum Request {
     },
     /// End all drivers, stop busy loops and kill all commands early. Lasts: those that are asked for later end at once too.
     Cancel,
-    /// Start busy loops.
+    /// Start busy loops. Aggressors only begin with the first `RunBusy`.
     Busy {
         /// Threads.
         threads: u32,
@@ -237,6 +237,8 @@ pub enum Reply {
     BusyStarted {
         /// Number of the loops.
         busy: u64,
+        /// Where those that receive will listen, while they are in a stretch.
+        address: Option<SocketAddr>,
     },
     /// To `BusyIterations` and `StopBusy`, unless one of the loops computed wrong: then that is the error.
     BusyIterations {

@@ -136,7 +136,7 @@ impl Prepared for Computing {
     fn connect(&mut self, site: &WorkSite<'_>, _: &Schedule) -> Result<(), WorkloadError> {
         let work = BusyWork::Mixed;
         let busy = match site.ask_guest(Request::Busy { threads: self.threads, work })? {
-            Reply::BusyStarted { busy } => *self.busy.insert(busy),
+            Reply::BusyStarted { busy, .. } => *self.busy.insert(busy),
             _ => return Err(WorkSite::unexpected("guest", "start busy loops")),
         };
         // Threads first make their data, which takes an emulated guest seconds. This is over when each has computed a chunk.

@@ -225,7 +225,7 @@ mod tests {
             let end_ns = first_ns + chunks * chunk_ns;
             let one = BusyCount { iterations: chunks, from_ns: self.at(first_ns), to_ns: self.at(end_ns) };
             let (asked_ns, ended_ns) = (self.at(before_ns + MS / 10), self.at(end_ns));
-            let done = BusyDone { asked_ns, ended_ns, loops: vec![one], notes: Vec::new() };
+            let done = BusyDone { asked_ns, ended_ns, loops: vec![one], ..BusyDone::default() };
             Ran { stretch, before_ns, after_ns: end_ns + MS / 10, done: Some(done) }
         }
     }
