@@ -227,6 +227,8 @@ setup_tests() {
     # The tests need the program, not a service that would listen from the next start of this machine on.
     [[ -n $had_server || $EUID -ne 0 ]] || systemctl disable ssh.service ssh.socket >/dev/null 2>&1 || true
     [[ -n $had_web || $EUID -ne 0 ]] || systemctl disable nginx.service >/dev/null 2>&1 || true
+    # Machines of vSphere are tested against its simulator.
+    scripts/vsphere.sh || say "without govc and vcsim, the tests of machines of vSphere are skipped"
 }
 
 # Linters: the programs that .ci/tools.txt pins, in an environment of their own.

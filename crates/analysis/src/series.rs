@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tare_model::findings::Timeline;
 use tare_model::metric::common;
-use tare_model::sample::{BY_COMMAND, Sample, Source};
+use tare_model::sample::{BY_COMMAND, BY_HYPERVISOR, Sample, Source};
 use tare_model::trial::TrialRecord;
 
 use crate::distribution::completed;
@@ -134,8 +134,10 @@ fn shown(record: &TrialRecord) -> BTreeMap<String, Vec<(u64, f64)>> {
         }
         shown.insert(format!("guest_{guest}_throttled_share"), rates(&of(&source, "throttled_s")));
     }
-    for name in by_command(record) {
-        shown.insert(format!("{BY_COMMAND}{name}"), of(&Source::UserCommand, name));
+    for (source, prefix) in [(Source::UserCommand, BY_COMMAND), (Source::Hypervisor, BY_HYPERVISOR)] {
+        for name in names(record, &source) {
+            shown.insert(format!("{prefix}{name}"), of(&source, name));
+        }
     }
     let targets: Vec<&str> = guests(record).into_iter().filter(|guest| is_measured(guest)).collect();
     if targets.len() > 1 {
@@ -196,9 +198,9 @@ fn guests(record: &TrialRecord) -> BTreeSet<&str> {
         .collect()
 }
 
-/// Names of the figures that a command of the user's has printed.
-fn by_command(record: &TrialRecord) -> BTreeSet<&str> {
-    let own = record.samples.iter().filter(|sample| sample.source == Source::UserCommand);
+/// Names of the series of a source.
+fn names<'a>(record: &'a TrialRecord, source: &Source) -> BTreeSet<&'a str> {
+    let own = record.samples.iter().filter(|sample| sample.source == *source);
     own.map(|sample| sample.series.as_str()).collect()
 }
 
@@ -257,8 +259,11 @@ mod tests {
         };
         record.samples.extend([printed(0, "esx:ready_percent", 5.0), printed(1, "esx:ready_percent", 2.0)]);
         record.samples.push(printed(1, "once", 2.0));
+        let counted = |n| Sample { source: Source::Hypervisor, ..printed(n, "vm1_cpu_ready_percent", 3.0) };
+        record.samples.extend([counted(0), counted(1)]);
         let timeline = timeline("native", &[&record], "response_time_p50_s", 0).unwrap();
         assert_eq!(timeline.series["by_command_esx:ready_percent"], [(0.0, 5.0), (1.0, 2.0)]);
+        assert_eq!(timeline.series["by_hypervisor_vm1_cpu_ready_percent"], [(0.0, 3.0), (1.0, 3.0)]);
         assert!(!timeline.series.contains_key("by_command_once"), "one point is no line");
     }
 

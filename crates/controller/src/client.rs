@@ -51,8 +51,12 @@ impl Client {
                 let started = Self::start_in(bench, site, name, ClientPlace::Machine(machine));
                 let mut client = started.map_err(|why| format!("on host `{host}`: {why}"))?;
                 client.clock = Some(ClientClock::ask(host, client.link())?);
-                let described =
-                    bench.machines.describe(bench.book, bench.redact, &format!("host {host}"), client.link());
+                let described = bench.machines.describe(
+                    (bench.book, bench.redact),
+                    &format!("host {host}"),
+                    client.link(),
+                    client.agent.hypervisor(),
+                );
                 described.map_err(|error| error.to_string())?;
                 Ok(client)
             }

@@ -19,6 +19,7 @@ mod error;
 mod governors;
 mod guest_probe;
 mod host;
+mod host_counters;
 mod host_memory;
 mod host_metrics;
 mod idle;

@@ -28,8 +28,14 @@ pub struct Machines {
 
 impl Machines {
     /// Has the agent at the other end of a link describe its machine, unless that was done, and writes it down. Without an answer, the
-    /// reason is written down.
-    pub fn describe(&self, book: &Book, redact: bool, name: &str, link: &Link) -> Result<(), RecordError> {
+    /// reason is written down. `beside`: what others say of the machine.
+    pub fn describe(
+        &self,
+        (book, redact): (&Book, bool),
+        name: &str,
+        link: &Link,
+        beside: &[Section],
+    ) -> Result<(), RecordError> {
         // Those who come at the same time for another machine wait: it takes some milliseconds, and nothing is measured yet.
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if !known.insert(name.to_owned()) {
@@ -40,7 +46,8 @@ impl Machines {
             Ok(_) => Err("its agent answered something else".to_owned()),
             Err(error) => Err(error.to_string()),
         };
-        let machine = answer.and_then(fits).unwrap_or_else(undescribed);
+        let mut machine = answer.and_then(fits).unwrap_or_else(undescribed);
+        machine.sections.extend_from_slice(beside);
         book.write(&JournalEvent::MachineDescribed(Machine { name: name.to_owned(), ..machine }))
     }
 }

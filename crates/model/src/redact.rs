@@ -33,8 +33,9 @@ const SECRET_WORDS: [&str; 8] =
 /// A field of this name is a table of which every value is a secret.
 const SECRET_TABLE: &str = "env";
 /// Fields of platforms that name a machine or a person.
-const IDENTITY_FIELDS: [&str; 10] =
-    ["host", "user", "address", "listen", "identity", "host-key", "serial", "portal", "config", "existing"];
+const IDENTITY_FIELDS: [&str; 12] = [
+    "host", "user", "address", "listen", "identity", "host-key", "serial", "portal", "config", "existing", "vm", "url",
+];
 /// Names that tell nothing about anybody: in a text they are words more often than names.
 const COMMON_NAMES: [&str; 16] = [
     "root",

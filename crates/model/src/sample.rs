@@ -16,10 +16,14 @@ pub enum Source {
     Client,
     /// What a command of the user's prints about the host under the guests. Nothing is judged by it.
     UserCommand,
+    /// Counters of the hypervisor under the guests, as it counts them by itself. Nothing is judged by them.
+    Hypervisor,
 }
 
 /// What series of [`Source::UserCommand`] begin with where they stand among others.
 pub const BY_COMMAND: &str = "by_command_";
+/// The same of [`Source::Hypervisor`].
+pub const BY_HYPERVISOR: &str = "by_hypervisor_";
 
 /// One value of one series. Counters are cumulative since some past moment and only their
 /// differences mean anything.

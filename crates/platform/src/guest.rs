@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tare_lab::{Cgroup, Ledger, NetNs, Port, Tap};
+use tare_model::environment::Section;
 use tare_model::guest::{CommandDefaults, DataPlace, GuestSpec, ParityRow};
 use tare_wire::{AgentFacts, Link, Request};
 
@@ -208,6 +209,8 @@ pub(crate) struct RunningGuest {
     pub listen: IpAddr,
     pub parity: Vec<ParityRow>,
     pub facts: AgentFacts,
+    /// What the hypervisor under it says.
+    pub hypervisor: Vec<Section>,
     /// Seconds that the start took, and its parts.
     pub times: (f64, Option<StartParts>),
     pub charges: Option<Charges>,
@@ -244,6 +247,10 @@ impl Guest for RunningGuest {
 
     fn facts(&self) -> &AgentFacts {
         &self.facts
+    }
+
+    fn hypervisor(&self) -> &[Section] {
+        &self.hypervisor
     }
 
     fn data(&self) -> Option<&DataPlace> {

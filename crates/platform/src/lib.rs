@@ -57,8 +57,8 @@ pub use client::{ClientPlace, client, services};
 pub use error::PlatformError;
 pub use parity::cpus_online;
 pub use platform::{
-    Balloon, Charge, Comparable, CountReader, DataWanted, Guest, GuestLink, HostMetrics, HostView, LinkEnd, Notes,
-    Platform, Reach, ReapSite, Site, StartParts,
+    Balloon, Charge, Comparable, CountReader, DataWanted, Guest, GuestLink, HostCounters, HostFigure, HostMetrics,
+    HostReading, HostView, LinkEnd, Notes, Platform, Reach, ReapSite, Site, StartParts,
 };
 pub use probe_cache::look_again;
 pub use program::agent;

@@ -3,10 +3,11 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tare_lab::{Lab, Ledger};
 use tare_model::ballooning::MachineMemory;
+use tare_model::environment::Section;
 use tare_model::guest::{CommandDefaults, DataPlace, GuestSpec, ParityRow};
 use tare_model::layout::Attachment;
 use tare_model::study::Attach;
@@ -165,6 +166,12 @@ pub trait Platform: Send + Sync {
         None
     }
 
+    /// Counters of the host under the guests that the platform itself reads while they are measured, from the moment at which this is
+    /// asked; `None`: there are none.
+    fn host_counters(&self) -> Option<HostCounters> {
+        None
+    }
+
     /// How its guests are attached to the network and what their data lie on, as the options say. Pure: it looks at nothing on the host.
     fn attachment(&self, attach: Attach) -> Attachment {
         Attachment::by(attach.link())
@@ -232,6 +239,36 @@ pub struct HostMetrics {
     pub interval: Span,
 }
 
+/// Counters of the host under the guests.
+pub struct HostCounters {
+    /// What they are, for people.
+    pub what: String,
+    /// From one reading to the next.
+    pub interval: Duration,
+    /// Reads what is new. Takes a bounded time.
+    pub read: Box<dyn FnMut() -> HostReading + Send>,
+}
+
+/// What was read of the host under the guests since it was read last.
+#[derive(Debug, Default)]
+pub struct HostReading {
+    /// The figures.
+    pub figures: Vec<HostFigure>,
+    /// Why there are not more, or what is to be known of them, with the remedy.
+    pub wrong: Option<String>,
+}
+
+/// One figure of the host under the guests.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HostFigure {
+    /// When it was so.
+    pub at: Instant,
+    /// Its name, with its unit last.
+    pub series: String,
+    /// Its value.
+    pub value: f64,
+}
+
 /// The balloon of a machine, by which it gives memory back to its host.
 pub trait Balloon: Send + Sync {
     /// What the machine says of its memory.
@@ -271,6 +308,11 @@ pub trait Guest: Send {
 
     /// The guest from inside, read when it was ready.
     fn facts(&self) -> &AgentFacts;
+
+    /// What the hypervisor under it says of itself and of the guest, where it is asked.
+    fn hypervisor(&self) -> &[Section] {
+        &[]
+    }
 
     /// Where it finds the data that its specification gives it. `None` without such data, and where this platform has no
     /// way to hand data over: the workload then makes its own inside.

@@ -12,3 +12,4 @@ mod platforms;
 mod remote;
 mod stores;
 mod volumes;
+mod vsphere;

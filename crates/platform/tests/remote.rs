@@ -14,31 +14,31 @@ use tare_model::{ByteSize, Refusal};
 use tare_platform::conformance::Expect;
 use tare_platform::{ClientPlace, Guest, HostView, PlatformError, Reach, ReapSite, Site, client, registry};
 
-const PLATFORM: &str = "ssh";
+pub(crate) const PLATFORM: &str = "ssh";
 
-fn with(mut options: Value, field: &str, value: impl Into<Value>) -> Value {
+pub(crate) fn with(mut options: Value, field: &str, value: impl Into<Value>) -> Value {
     options[field] = value.into();
     options
 }
 
 /// A run in which guests are made.
-struct Run(Ground);
+pub(crate) struct Run(pub Ground);
 
 impl Run {
-    fn new(label: &str) -> Option<Self> {
+    pub(crate) fn new(label: &str) -> Option<Self> {
         Ground::new(label, agent()?).map(Self)
     }
 
-    fn site(&self) -> Site<'_> {
+    pub(crate) fn site(&self) -> Site<'_> {
         Site { timeout: Duration::from_secs(20), ..self.0.site() }
     }
 
-    fn start(&self, options: &Value) -> Result<Box<dyn Guest>, PlatformError> {
+    pub(crate) fn start(&self, options: &Value) -> Result<Box<dyn Guest>, PlatformError> {
         let size = GuestSize { cpus: 1, memory: ByteSize(256 << 20) };
         platform(PLATFORM, options).start(&self.site(), &GuestSpec { cpu_set: vec![0], ..GuestSpec::new("t0", size) })
     }
 
-    fn error(&self, options: &Value) -> String {
+    pub(crate) fn error(&self, options: &Value) -> String {
         match self.start(options) {
             Ok(_) => panic!("a guest came up with {options}"),
             Err(error) => error.to_string(),
@@ -46,7 +46,7 @@ impl Run {
     }
 
     /// What was written down and not taken away, by the platform's own name for it.
-    fn tokens(&self) -> Vec<Value> {
+    pub(crate) fn tokens(&self) -> Vec<Value> {
         let held = self.0.notes.left().into_iter().filter_map(|resource| match resource {
             Resource::Held { token, .. } => Some(token),
             _ => None,
@@ -54,7 +54,7 @@ impl Run {
         held.collect()
     }
 
-    fn reap(&self, token: &Value) -> Result<(), PlatformError> {
+    pub(crate) fn reap(&self, token: &Value) -> Result<(), PlatformError> {
         let site = ReapSite { run_id: &self.0.run_id, state: self.0.state.path(), agent: &self.0.agent };
         (registry::find(PLATFORM).unwrap().reap)(&site, token)
     }
@@ -67,15 +67,15 @@ impl Run {
     }
 
     /// Processes of the run, here and on the "other" machine.
-    fn processes(&self) -> Vec<String> {
+    pub(crate) fn processes(&self) -> Vec<String> {
         tare_lab::leftovers(&self.0.run_id).into_iter().filter(|left| left.starts_with("process")).collect()
     }
 
-    fn is_clean(&self) -> bool {
+    pub(crate) fn is_clean(&self) -> bool {
         self.copies().is_empty() && self.processes().is_empty()
     }
 
-    fn end(self) {
+    pub(crate) fn end(self) {
         assert_eq!((self.copies(), self.tokens()), (Vec::new(), Vec::new()));
         drop(self.0.lab);
         self.0.state.remove().unwrap();
@@ -83,7 +83,7 @@ impl Run {
 }
 
 #[track_caller]
-fn until(what: &str, mut so: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut so: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(30);
     while !so() {
         assert!(Instant::now() < deadline, "waited half a minute for: {what}");

@@ -133,7 +133,7 @@ trial_turns     where arms took turns, one row a trial: start_ns of the first ro
 turns           trial, round (from 0), place (in the round, from 0), operations, bytes, measured_ns, response_ns (sum of the
                 response times): what was measured in each turn; start_ns (of the command, where each turn was one)
 samples         trial, at_ns, source, series, value; a counter's differences are what means something. What a command of the user's
-                printed has the source user-command
+                printed has the source user-command, and the hypervisor's counters have the source hypervisor
 cpu_accounts    CPU seconds of the system under test in the window, by where they were spent
 parity          what was asked for the guest and what the kernel granted
 flags, facts    what a reader must know; what disclosure wants

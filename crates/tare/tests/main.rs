@@ -31,6 +31,7 @@ mod starts;
 mod storage;
 mod survive;
 mod turns;
+mod vsphere;
 mod wire;
 
 // The workloads' tests of whole trials, one module a workload: `workloads/X/tests/trial.rs`.

@@ -24,7 +24,7 @@ fn machine(sshd: &Sshd, more: &str) -> String {
     in_toml(&sshd.options(PLAIN), more)
 }
 
-fn in_toml(options: &Value, more: &str) -> String {
+pub fn in_toml(options: &Value, more: &str) -> String {
     let fields: Vec<String> =
         options.as_object().unwrap().iter().map(|(key, value)| format!("{key} = {value}")).collect();
     format!("{{ {}{more} }}", fields.join(", "))
@@ -47,7 +47,7 @@ fn is_clean(out: &Path) {
     assert_eq!((copies(out), left_by_runs_into(out)), (Vec::new(), Vec::new()));
 }
 
-fn trials(out: &Path) -> Vec<TrialRecord> {
+pub fn trials(out: &Path) -> Vec<TrialRecord> {
     RunFolder::open(out).unwrap().trials().unwrap()
 }
 
@@ -226,7 +226,7 @@ fn the_study_of_the_reference_is_planned() {
 const REDIS: &str = "/usr/bin/redis-server";
 
 /// A study of the machine alone, of this case and with these phases.
-fn far_alone(arm: &str, steady_state: &str, case: &str) -> String {
+pub fn far_alone(arm: &str, steady_state: &str, case: &str) -> String {
     let phases = [("warm-up", "200ms"), ("steady-state", steady_state)];
     study_of("baseline = \"far\"\nblocks = 1", arm, "256MiB", &phases, case)
 }

@@ -15,7 +15,8 @@ use tare_workload::Driven;
 use super::target::{named, source, target_name};
 use super::turns::length;
 use super::{Gathered, Stop, Trial, members};
-use crate::host_metrics::{Reported, Reporting};
+use crate::host_counters::Telling;
+use crate::host_metrics::Reported;
 use crate::remote_guests;
 
 /// CPUs that an arm's guests may use while it is the turn of others: what they use there, the others may miss.
@@ -197,9 +198,9 @@ impl Trial<'_> {
 }
 
 impl Gathered {
-    /// Takes in what a command of the user's has printed about the host under the guests.
-    pub(super) fn take_in(&mut self, reporting: Option<Reporting>) {
-        let Some(Reported { samples, words, wrong }) = reporting.map(Reporting::end) else { return };
+    /// Takes in what was heard of the host under the guests.
+    pub(super) fn take_in(&mut self, telling: Telling) {
+        let Some(Reported { samples, words, wrong }) = telling.end() else { return };
         self.facts.insert("host metrics".to_owned(), words);
         self.samples.extend(samples);
         if let Some(wrong) = wrong {

@@ -40,7 +40,7 @@ use tare_workload::{Calibration, Data, Driven, DriverSite, UnitOfWork, WorkSite,
 use crate::bench::Bench;
 use crate::cancel::Cancel;
 use crate::governors;
-use crate::host_metrics::Reporting;
+use crate::host_counters::Telling;
 use crate::neighbours::{self, BusyLoops};
 use crate::offered_load::Offered;
 use crate::text::{fit, last};
@@ -158,8 +158,8 @@ pub fn run(bench: &Bench<'_>, task: Task<'_>) -> TrialRecord {
 struct Running<'a> {
     trial: Trial<'a>,
     gathered: Gathered,
-    /// The command that tells of the host under the guests, where there is one.
-    reporting: Option<Reporting>,
+    /// What tells of the host under the guests.
+    telling: Telling,
     started_at: String,
     began: Instant,
 }
@@ -172,14 +172,14 @@ impl<'a> Running<'a> {
             gathered.flags.push(Flag { kind: flag::NOT_COMPARABLE.into(), detail: reason });
         }
         let (started_at, began) = (jiff::Timestamp::now().to_string(), Instant::now());
-        let reporting = task.platform.host_metrics().map(|asked| Reporting::start(asked, bench.run_id));
-        Self { trial: Trial::new(bench, task), gathered, reporting, started_at, began }
+        let telling = Telling::start(task.platform, bench.run_id);
+        Self { trial: Trial::new(bench, task), gathered, telling, started_at, began }
     }
 
     /// What came of it.
     fn record(self, attempted: Result<Outcome, Stop>, torn_down: Result<(), Stop>) -> TrialRecord {
-        let Self { trial, mut gathered, reporting, started_at, began } = self;
-        gathered.take_in(reporting);
+        let Self { trial, mut gathered, telling, started_at, began } = self;
+        gathered.take_in(telling);
         let Trial { task, planned, .. } = trial;
         let outcome = match (attempted, torn_down) {
             (Ok(outcome), Ok(())) => outcome,

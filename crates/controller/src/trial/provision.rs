@@ -67,7 +67,8 @@ impl Trial<'_> {
         let Some(first) = gathered.guests.first() else { return Ok(()) };
         if self.task.platform.reach() == Reach::Outside {
             let (bench, name) = (self.bench, format!("arm {}", self.planned.arm));
-            let described = bench.machines.describe(bench.book, bench.redact, &name, first.link());
+            let described =
+                bench.machines.describe((bench.book, bench.redact), &name, first.link(), first.hypervisor());
             described.map_err(|error| Stop { phase: Phase::Provision, reason: error.to_string() })?;
         }
         let facts = first.facts().facts.iter();

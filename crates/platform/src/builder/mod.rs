@@ -17,6 +17,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tare_lab::{
     Cgroup, LabError, Limits, NetNs, PROCESSES, Place, PromptJoins, Resource, Tap, check_on_disk, make_disk_directory,
 };
+use tare_model::environment::Section;
 use tare_model::guest::{DataPlace, GuestSpec, ParityRow, Seccomp};
 use tare_model::{ByteSize, Refusal};
 use tare_wire::launch::Launch;
@@ -78,6 +79,8 @@ pub(crate) struct Particulars {
     pub balloon: Option<std::result::Result<Arc<dyn Balloon>, String>>,
     /// Where it finds its data, when these are not in directories of the host's ([`GuestBuilder::data_directories`]).
     pub data: Option<DataPlace>,
+    /// What the hypervisor under it says, where it is asked.
+    pub hypervisor: Vec<Section>,
     /// Whether a machine was booted for it: its kernel's clock began in this start.
     pub booted: bool,
 }
@@ -392,6 +395,7 @@ impl<'a> GuestBuilder<'a> {
             listen,
             parity,
             facts,
+            hypervisor: particulars.hypervisor,
             times,
             charges,
             counts,

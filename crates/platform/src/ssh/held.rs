@@ -2,8 +2,8 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,7 @@ use super::destination::{Destination, Failed};
 use super::pool::Claim;
 use super::program::{self, Ended};
 use super::remote::{self, Place};
+use super::vsphere::{Machine, Watched};
 use crate::ReapSite;
 
 /// Everything that has to be undone after a guest, as it is written down before anything is done.
@@ -32,8 +33,8 @@ pub(super) struct Held {
     pub to: Destination,
     /// Where the agent's copy is.
     pub place: Place,
-    /// The user's command that stops the guest.
-    stop: Option<Vec<String>>,
+    /// What stops the guest.
+    stop: Option<Stop>,
     /// How long that may take, nanoseconds.
     limit_ns: u64,
     /// Whether the copying has begun, as far as this process knows; what was read from a ledger may have.
@@ -45,6 +46,30 @@ pub(super) struct Held {
     /// What keeps the machine from being another guest meanwhile; none of what was read from a ledger.
     #[serde(skip)]
     _claim: Option<Arc<Claim>>,
+    /// Whose counters are read until the guest is stopped.
+    #[serde(skip)]
+    watched: Arc<Mutex<Option<Watched>>>,
+}
+
+/// What stops a guest.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Stop {
+    /// The user's command.
+    Command(Vec<String>),
+    /// vSphere.
+    Vsphere(Machine),
+}
+
+impl Stop {
+    fn run(&self, run_id: &str, limit: Duration) -> Result<(), String> {
+        match self {
+            Self::Command(argv) => command(run_id, "stop", argv, limit).map(drop),
+            Self::Vsphere(machine) => {
+                machine.power_off(run_id, limit).map_err(|failed| format!("{}. {}", failed.why, failed.remedy))
+            }
+        }
+    }
 }
 
 fn may_have() -> Arc<AtomicBool> {
@@ -56,7 +81,7 @@ impl Held {
         run: &str,
         (to, claim): (Destination, Claim),
         place: Place,
-        stop: Option<&[String]>,
+        stop: Option<Stop>,
         limit: Duration,
     ) -> Self {
         let _claim = Some(Arc::new(claim));
@@ -67,12 +92,18 @@ impl Held {
             run: run.to_owned(),
             to,
             place,
-            stop: stop.map(<[String]>::to_vec),
+            stop,
             limit_ns,
             begun,
             lost: false,
             _claim,
+            watched: Arc::default(),
         }
+    }
+
+    /// Its counters are read until it is stopped.
+    pub(super) fn watch(&self, watched: Watched) {
+        *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = Some(watched);
     }
 
     /// From now on there may be a copy.
@@ -94,15 +125,17 @@ impl Held {
     fn try_to_take_away(&self) -> Result<(), Failed> {
         let removed =
             if self.begun.load(Ordering::Relaxed) { remote::remove(&self.to, &self.run, &self.place) } else { Ok(()) };
-        let stopped = self.stop.as_ref().map(|argv| command(&self.run, "stop", argv, self.limit()));
+        // A machine that is off has no counters.
+        drop(self.watched.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let stopped = self.stop.as_ref().map(|stop| stop.run(&self.run, self.limit()));
         let failed = |why, unreached| Err(Failed { why, remedy: String::new(), unreached });
         match (removed, stopped) {
-            (Ok(()), None | Some(Ok(_))) => {
+            (Ok(()), None | Some(Ok(()))) => {
                 self.begun.store(false, Ordering::Relaxed);
                 Ok(())
             }
-            (Err(failed), Some(Ok(_))) if failed.unreached => Ok(()),
-            (Err(error), None | Some(Ok(_))) => failed(format!("{}. {}", error.why, error.remedy), error.unreached),
+            (Err(failed), Some(Ok(()))) if failed.unreached => Ok(()),
+            (Err(error), None | Some(Ok(()))) => failed(format!("{}. {}", error.why, error.remedy), error.unreached),
             (Ok(()), Some(Err(why))) => failed(why, false),
             (Err(error), Some(Err(why))) => failed(format!("{}; {why}", error.why), false),
         }
@@ -188,7 +221,7 @@ mod tests {
             "run-1",
             (Destination::of(&options), Pool::new(1).take().unwrap()),
             place,
-            stop,
+            stop.map(|argv| Stop::Command(argv.to_vec())),
             Duration::from_secs(20),
         )
     }

@@ -12,6 +12,7 @@ mod options;
 mod pool;
 mod program;
 mod remote;
+mod vsphere;
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -29,15 +30,16 @@ use tare_model::{Span, field::FieldError};
 use tare_wire::AgentFacts;
 
 use self::destination::{Destination, Failed};
-use self::held::Held;
+use self::held::{Held, Stop};
 use self::options::{Kind, Options};
 use self::pool::Pool;
 use self::remote::Place;
+use self::vsphere::{Counters, Facts, Machine};
 use crate::builder::{GuestBuilder, Particulars, absolute};
 use crate::entry::{Entry, FromOptions};
 use crate::error::Result;
 use crate::held::Held as _;
-use crate::{Guest, HostMetrics, HostView, Notes, Platform, Reach, Site, parity};
+use crate::{Guest, HostCounters, HostMetrics, HostView, Notes, Platform, Reach, Site, parity};
 
 const NAME: &str = "ssh";
 
@@ -65,6 +67,8 @@ const NO_CLIENT: &str = "Install the OpenSSH client (Debian: `apt install openss
 struct Ssh {
     options: Options,
     machines: Arc<Pool>,
+    /// Counters of the machines, where vSphere has them.
+    counters: Option<Arc<Counters>>,
 }
 
 impl FromOptions for Ssh {
@@ -76,13 +80,16 @@ impl FromOptions for Ssh {
 
     fn new(options: Options) -> Self {
         let machines = Pool::new(options.machines);
-        Self { options, machines }
+        let counters = options.vsphere.as_ref().map(|of| Counters::new(of.url.clone()));
+        Self { options, machines, counters }
     }
 }
 
 impl Platform for Ssh {
     fn look(&self, _: &HostView) -> std::result::Result<Notes, Refusal> {
-        destination::program().map(|_| Vec::new()).map_err(|reason| Refusal::new(reason, NO_CLIENT))
+        destination::program().map_err(|reason| Refusal::new(reason, NO_CLIENT))?;
+        self.options.vsphere.as_ref().map_or(Ok(()), |_| vsphere::installed().map(drop))?;
+        Ok(Vec::new())
     }
 
     fn named_programs(&self) -> Vec<String> {
@@ -96,8 +103,13 @@ impl Platform for Ssh {
         let version = destination::version().map_err(|reason| Refusal::new(reason, NO_CLIENT))?;
         let mut notes = vec![version];
         let refused = |Failed { why, remedy, .. }: Failed| Refusal::new(why, remedy);
-        let begun_by_commands = self.options.start.is_some() || self.options.restore.is_some();
-        if begun_by_commands {
+        if let Some(of) = &self.options.vsphere {
+            let (client, answers) = (vsphere::version()?, vsphere::greet(of, CHECK_RUN).map_err(refused)?);
+            notes.push(format!(
+                "`{client}` will be run on this host to revert, start and stop its machines and to read their counters; there answers {answers}"
+            ));
+            notes.push("it is not asked before a run, as vSphere starts it".into());
+        } else if self.options.begins_it() {
             notes.push("it is not asked before a run, as a command of yours starts it".into());
         }
         if let Some(asked) = &self.options.host_metrics {
@@ -109,7 +121,11 @@ impl Platform for Ssh {
         let answers = |options: Options| {
             let to = Destination::of(&options);
             address(&options, &to, CHECK_RUN)?;
-            if begun_by_commands { Ok(()) } else { remote::greet(&to, CHECK_RUN, CHECK_LIMIT) }
+            match &options.vsphere {
+                Some(of) => Machine::find(of, CHECK_RUN, CHECK_LIMIT)?.snapshot(CHECK_RUN, &of.snapshot).map(drop),
+                None if options.begins_it() => Ok(()),
+                None => remote::greet(&to, CHECK_RUN, CHECK_LIMIT),
+            }
         };
         std::thread::scope(|scope| {
             let asked: Vec<_> =
@@ -137,16 +153,28 @@ impl Platform for Ssh {
              service demand is reported."
                 .into(),
         ];
-        let start = if self.options.start.is_none() && self.options.restore.is_none() {
-            all.push("The machine is the same in every trial: only the agent in it is fresh.".into());
-            "Its start time is that of one ssh connection and of the agent: the machine was up before."
-        } else {
-            "Its start time is that of the user's own commands, of one ssh connection and of the agent."
+        let start = match (&self.options.vsphere, self.options.begins_it()) {
+            (Some(_), _) => {
+                all.push("vSphere reverts it to a snapshot before each trial, and starts and stops it.".into());
+                "Its start time is that of vSphere's revert and power-on, of one ssh connection and of the agent."
+            }
+            (None, true) => {
+                "Its start time is that of the user's own commands, of one ssh connection and of the agent."
+            }
+            (None, false) => {
+                all.push("The machine is the same in every trial: only the agent in it is fresh.".into());
+                "Its start time is that of one ssh connection and of the agent: the machine was up before."
+            }
         };
         all.push(start.into());
         if self.options.host_metrics.is_some() {
             let reported = "Figures of the host under it are by the user's command: they are shown as it prints them, stamped when they come, and \
                             nothing is judged by them.";
+            all.push(reported.into());
+        }
+        if self.options.vsphere.is_some() {
+            let reported = "Figures of it and of the host under it are vSphere's performance counters: means or sums over 20 s by the hypervisor's \
+                            own account, laid at the end of their interval. Nothing is judged by them.";
             all.push(reported.into());
         }
         all
@@ -155,7 +183,9 @@ impl Platform for Ssh {
     fn exclusive(&self) -> Vec<(&'static str, String)> {
         let port = self.options.port.unwrap_or(SSH_PORT);
         let all = (1..=self.options.machines).map(|number| self.options.of(number).host.to_ascii_lowercase());
-        all.map(|host| ("machine", format!("{host} at port {port}"))).collect()
+        let machines = all.map(|host| ("machine", format!("{host} at port {port}")));
+        let named = |number| Some(("virtual machine", self.options.of(number).vsphere?.vm));
+        machines.chain((1..=self.options.machines).filter_map(named)).collect()
     }
 
     fn machines(&self) -> Option<u32> {
@@ -165,6 +195,10 @@ impl Platform for Ssh {
     fn host_metrics(&self) -> Option<HostMetrics> {
         let options::HostMetrics { command, interval } = self.options.host_metrics.clone()?;
         Some(HostMetrics { command, interval })
+    }
+
+    fn host_counters(&self) -> Option<HostCounters> {
+        self.counters.as_ref().map(Counters::of_trial)
     }
 
     fn attachment(&self, _: Attach) -> Attachment {
@@ -181,7 +215,12 @@ impl Platform for Ssh {
     }
 
     fn versions(&self) -> Vec<(String, String)> {
-        vec![("ssh".into(), destination::version().unwrap_or_else(|why| why))]
+        let own = ("ssh".to_owned(), destination::version().unwrap_or_else(|why| why));
+        let client = self.options.vsphere.as_ref().map(|_| {
+            let version = vsphere::version().unwrap_or_else(|refusal| refusal.reason);
+            (vsphere::CLIENT.to_owned(), version)
+        });
+        std::iter::once(own).chain(client).collect()
     }
 
     fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
@@ -200,7 +239,12 @@ impl Platform for Ssh {
         let place = Place::new(below, site.run_id, &spec.name)
             .map_err(|why| builder.failed("choose a place for its agent", why, "Is /dev mounted?"))?;
         let limit = options.command_timeout.duration();
-        let held = Held::new(site.run_id, (to, claim), place, options.stop.as_deref(), limit);
+        let machine = builder
+            .aside(|_| options.vsphere.as_ref().map(|of| Machine::find(of, site.run_id, limit)).transpose())
+            .map_err(|error| failed(&builder, "find it in vSphere", error))?;
+        let number = claim.number;
+        let stop = machine.clone().map(Stop::Vsphere).or_else(|| options.stop.clone().map(Stop::Command));
+        let held = Held::new(site.run_id, (to, claim), place, stop, limit);
         let (own, ledger) = (held.clone(), Arc::clone(builder.site.ledger));
         let undo = move || match own.take_away_or_lose()? {
             None => Ok(()),
@@ -210,7 +254,7 @@ impl Platform for Ssh {
             }
         };
         builder.hold_until(NAME, held.token(), Box::new(undo))?;
-        bring_up(&options, &mut builder, &held)?;
+        bring_up(&options, machine.as_ref(), &mut builder, &held)?;
         held.begin();
         let agent = self.agent(site);
         builder
@@ -220,9 +264,18 @@ impl Platform for Ssh {
             .map_err(|error| failed(&builder, "start the agent there", error))?;
         builder.spawn_command(&mut command)?;
         builder.greet(site.timeout)?;
-        let parity = rows(spec, &builder.facts()?);
+        let mut parity = rows(spec, &builder.facts()?);
+        let mut hypervisor = Vec::new();
+        if let (Some(of), Some(machine), Some(counters)) = (&options.vsphere, machine, &self.counters) {
+            let facts = builder.aside(|_| Facts::read(of, &machine, spec, site.run_id));
+            let facts = facts.map_err(|error| failed(&builder, "ask vSphere what it is", error))?;
+            held.watch(counters.watch(site.run_id, number, machine, facts.host));
+            parity.extend(facts.rows);
+            hypervisor = facts.sections;
+        }
         let listen = options.listen.and_then(|listen| listen.of(1));
-        builder.finish(Particulars { address: Some(address), listen, parity: Some(parity), ..Particulars::default() })
+        let (address, parity) = (Some(address), Some(parity));
+        builder.finish(Particulars { address, listen, parity, hypervisor, ..Particulars::default() })
     }
 }
 
@@ -240,10 +293,15 @@ impl Ssh {
     }
 }
 
-/// Restores and starts a machine by the user's commands, and waits until it is ready.
-fn bring_up(options: &Options, builder: &mut GuestBuilder<'_>, held: &Held) -> Result<()> {
+/// Restores and starts a machine by vSphere or by the user's commands, and waits until it is ready.
+fn bring_up(options: &Options, machine: Option<&Machine>, builder: &mut GuestBuilder<'_>, held: &Held) -> Result<()> {
     let run_id = builder.site.run_id;
     let limit = options.command_timeout.duration();
+    if let (Some(of), Some(machine)) = (&options.vsphere, machine) {
+        let failed = |tried: &str, Failed { why, remedy, .. }: Failed| builder.failed(tried, why, &remedy);
+        machine.revert(run_id, &of.snapshot, limit).map_err(|error| failed("revert it to its snapshot", error))?;
+        machine.power_on(run_id, limit).map_err(|error| failed("power it on", error))?;
+    }
     let failed = |what: &str, why| builder.failed(&format!("run its `{what}` command"), why, "Try the command by hand");
     for (what, argv) in [("restore", &options.restore), ("start", &options.start)] {
         if let Some(argv) = argv {
@@ -258,8 +316,8 @@ fn bring_up(options: &Options, builder: &mut GuestBuilder<'_>, held: &Held) -> R
         Err(failed) if failed.is_final() => Ok(Err(failed)),
         other => other.map(Ok),
     };
-    let began_by_us = options.start.is_some() || options.restore.is_some();
-    let greeted = if began_by_us { held::until(limit, attempt) } else { builder.aside(|_| attempt(ATTEMPT_LIMIT)) };
+    let greeted =
+        if options.begins_it() { held::until(limit, attempt) } else { builder.aside(|_| attempt(ATTEMPT_LIMIT)) };
     let greeted = greeted.and_then(|last| last);
     greeted.map_err(|Failed { why, remedy, .. }| builder.failed("reach it", why, &remedy))
 }

@@ -11,6 +11,7 @@ use tare_model::field::FieldError;
 
 use super::key::HostKey;
 use super::pool::{PLACEHOLDER, numbered};
+use super::vsphere::{self, Vsphere};
 use crate::options as common;
 
 /// Options of the platform.
@@ -70,6 +71,10 @@ pub(super) struct Options {
     /// report, and nothing is judged by them. Of a host that only offers load it is not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_metrics: Option<HostMetrics>,
+    /// The machine as VMware vSphere has it: tare then reverts, starts and stops it by vSphere's API and reads its performance counters, in the
+    /// place of `restore`, `start`, `stop` and `host-metrics`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vsphere: Option<Vsphere>,
     /// How long each of the commands may take, and the guest to answer ssh after `start`.
     #[serde(default = "two_minutes")]
     pub command_timeout: Span,
@@ -155,8 +160,33 @@ impl Options {
             start: command(&self.start),
             ready: command(&self.ready),
             stop: command(&self.stop),
+            vsphere: self.vsphere.as_ref().map(|vsphere| vsphere.of(number)),
             ..self.clone()
         }
+    }
+
+    /// Whether something starts or restores the machine before each trial.
+    pub(super) fn begins_it(&self) -> bool {
+        self.start.is_some() || self.restore.is_some() || self.vsphere.is_some()
+    }
+
+    /// Whether vSphere alone does what commands may do, too.
+    fn by_vsphere(&self) -> Result<(), FieldError> {
+        let Some(vsphere) = &self.vsphere else { return Ok(()) };
+        let beside = [
+            ("restore", self.restore.is_some()),
+            ("start", self.start.is_some()),
+            ("stop", self.stop.is_some()),
+            ("host-metrics", self.host_metrics.is_some()),
+        ];
+        if let Some((field, _)) = beside.into_iter().find(|(_, written)| *written) {
+            let why = format!("`vsphere` does that, and `{field}` would do it again");
+            return Err(FieldError::new(&[field], why).help(format!("leave `{field}` out, or `vsphere`")));
+        }
+        if self.kind == Kind::Host {
+            return Err(FieldError::new(&["kind"], "a machine of vSphere is a guest").help("leave `kind` out"));
+        }
+        vsphere.check(self.machines > 1)
     }
 
     /// Whether each of several machines has a name of its own, and each has an address that is one.
@@ -199,6 +229,7 @@ const fn two_minutes() -> Span {
 
 /// Checks options and fills in what was left out.
 pub(super) fn read(value: &Value) -> Result<Options, FieldError> {
+    vsphere::refuse_login(value)?;
     let options: Options = common::read(value)?;
     plain(&["host"], &numbered(&options.host, 1))?;
     options.numbers()?;
@@ -224,6 +255,7 @@ pub(super) fn read(value: &Value) -> Result<Options, FieldError> {
         }
     }
     options.host_metrics.as_ref().map_or(Ok(()), HostMetrics::check)?;
+    options.by_vsphere()?;
     if options.command_timeout == Span::ZERO {
         return Err(FieldError::new(&["command-timeout"], "0s leaves the commands no time"));
     }
@@ -284,6 +316,21 @@ mod tests {
         assert_eq!(metrics(json!({"command": ["ssh", "esx{guest}"]})), "host-metrics.command");
         assert_eq!(metrics(json!({"command": ["x"], "interval": "1ms"})), "host-metrics.interval");
         assert_eq!(metrics(json!({"command": ["x"], "every": "1s"})), "host-metrics.every");
+        let by_vsphere = |beside: &str, value: Value| {
+            field(json!({"host": "a", "vsphere": {"vm": "web", "snapshot": "clean"}, beside: value}))
+        };
+        for command in ["restore", "start", "stop"] {
+            assert_eq!(by_vsphere(command, json!(["true"])), command);
+        }
+        assert_eq!(by_vsphere("host-metrics", json!({"command": ["x"]})), "host-metrics");
+        assert_eq!(by_vsphere("kind", json!("host")), "kind");
+        assert_eq!(field(json!({"host": "a", "vsphere": {"vm": "web-*", "snapshot": "clean"}})), "vsphere.vm");
+        assert_eq!(
+            field(json!({"host": "a", "vsphere": {"vm": "web", "snapshot": "c", "password": "x"}})),
+            "vsphere.password"
+        );
+        let ready = json!({"host": "a", "ready": ["true"], "vsphere": {"vm": "web", "snapshot": "clean"}});
+        assert!(check(&ready).is_ok(), "whether it is ready is another question");
     }
 
     #[test]

@@ -7,6 +7,7 @@ pub mod in_memory;
 pub mod libvirtd;
 pub mod loop_device;
 pub mod sshd;
+pub mod vcsim;
 
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;

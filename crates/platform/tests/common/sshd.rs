@@ -58,6 +58,16 @@ impl Sshd {
 /// Runs `body` in a process of its own, in a network namespace where the sshds listen. `test` is the calling test's name;
 /// that process runs nothing else. Why not, where that cannot be done here.
 pub fn apart(skipped: fn(&str), body: impl FnOnce(&Sshd)) {
+    apart_with(skipped, &[], body);
+}
+
+/// Whether this is the process that runs inside.
+pub fn is_inside() -> bool {
+    std::env::var_os(FOLDER).is_some()
+}
+
+/// The same, with variables in the environment of that process.
+pub fn apart_with(skipped: fn(&str), variables: &[(&str, String)], body: impl FnOnce(&Sshd)) {
     if let Some(folder) = std::env::var_os(FOLDER) {
         return body(&Sshd { folder: folder.into() });
     }
@@ -90,6 +100,7 @@ pub fn apart(skipped: fn(&str), body: impl FnOnce(&Sshd)) {
         .env(FOLDER, folder.path())
         .env("HOME", folder.path())
         .env_remove("SSH_AUTH_SOCK")
+        .envs(variables.iter().map(|(name, value)| (name, value)))
         .output()
         .unwrap();
     let said = [ran.stdout, ran.stderr].concat();

@@ -69,12 +69,13 @@ pub(crate) fn waiting_of(name: &str) -> Option<Waiting> {
     }
 }
 
-/// `host`, `client`, `user-command`, `guest:NAME` or `in-guest:NAME`.
+/// `host`, `client`, `user-command`, `hypervisor`, `guest:NAME` or `in-guest:NAME`.
 pub(crate) fn source_name(source: &Source) -> String {
     match source {
         Source::Host => "host".to_owned(),
         Source::Client => "client".to_owned(),
         Source::UserCommand => "user-command".to_owned(),
+        Source::Hypervisor => "hypervisor".to_owned(),
         Source::Guest(name) => format!("guest:{name}"),
         Source::InGuest(name) => format!("in-guest:{name}"),
     }
@@ -85,6 +86,7 @@ pub(crate) fn source_of(name: &str) -> Option<Source> {
         None if name == "host" => Some(Source::Host),
         None if name == "client" => Some(Source::Client),
         None if name == "user-command" => Some(Source::UserCommand),
+        None if name == "hypervisor" => Some(Source::Hypervisor),
         Some(("guest", guest)) => Some(Source::Guest(guest.to_owned())),
         Some(("in-guest", guest)) => Some(Source::InGuest(guest.to_owned())),
         _ => None,
@@ -150,7 +152,8 @@ mod tests {
             assert_eq!(unit_of(&unit_name(&unit)), Some(unit));
         }
         let guests = [Source::Guest("a:b".to_owned()), Source::InGuest("t".to_owned())];
-        for source in [Source::Host, Source::Client, Source::UserCommand].into_iter().chain(guests) {
+        for source in [Source::Host, Source::Client, Source::UserCommand, Source::Hypervisor].into_iter().chain(guests)
+        {
             assert_eq!(source_of(&source_name(&source)), Some(source));
         }
         for phase in Phase::ALL {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tare_model::findings::Timeline;
 use tare_model::metric::Unit;
-use tare_model::sample::BY_COMMAND;
+use tare_model::sample::{BY_COMMAND, BY_HYPERVISOR};
 
 use super::arms::{ArmLook, Arms};
 use super::scale::{Axis, extent, linear_ticks, tick_texts};
@@ -53,7 +53,7 @@ pub(crate) fn series(timelines: &[Timeline]) -> Vec<String> {
     let several = names.iter().any(|name| name.as_str() == TOGETHER);
     let rank = |name: &str| {
         // The user asked for them: right after what the work did.
-        if name.starts_with(BY_COMMAND) {
+        if name.starts_with(BY_COMMAND) || name.starts_with(BY_HYPERVISOR) {
             return 1;
         }
         // One of several measured guests tells less than what all take together.
@@ -71,9 +71,12 @@ pub(crate) fn series(timelines: &[Timeline]) -> Vec<String> {
 
 /// A series' name for people and its unit, from the unit at the end of the name.
 pub(crate) fn named(series: &str) -> (String, Unit) {
-    if let Some(printed) = series.strip_prefix(BY_COMMAND) {
-        let (name, unit) = by_its_end(printed);
-        return (format!("{name}, by the user\u{2019}s command"), unit);
+    for (prefix, by) in [(BY_COMMAND, "the user\u{2019}s command"), (BY_HYPERVISOR, "the hypervisor\u{2019}s counters")]
+    {
+        if let Some(own) = series.strip_prefix(prefix) {
+            let (name, unit) = by_its_end(own);
+            return (format!("{name}, by {by}"), unit);
+        }
     }
     let said = TELLING.iter().find(|(known, _)| *known == series).map(|(_, name)| (*name).to_owned());
     let (name, unit) = by_its_end(series);
@@ -269,6 +272,8 @@ mod tests {
         assert_eq!(named("run_queue"), ("run queue".to_owned(), Unit::Count));
         let printed = "esx ready, by the user\u{2019}s command".to_owned();
         assert_eq!(named("by_command_esx_ready_percent"), (printed, Unit::Other("%".to_owned())));
+        let counted = "vm1 memory consumed, by the hypervisor\u{2019}s counters".to_owned();
+        assert_eq!(named("by_hypervisor_vm1_memory_consumed_bytes"), (counted, Unit::Bytes));
         assert!(
             !named("by_command_operations_per_s").0.contains("driver"),
             "what others call theirs is not the driver's"

@@ -357,7 +357,7 @@ fn host_cpu(samples: &[Sample], window: (u64, u64)) -> Option<f64> {
 /// the levels.
 fn is_kept(source: &Source, sampled: usize) -> bool {
     match source {
-        Source::Host | Source::Client | Source::UserCommand => true,
+        Source::Host | Source::Client | Source::UserCommand | Source::Hypervisor => true,
         Source::Guest(name) | Source::InGuest(name) => (0..sampled).any(|n| target_name(n) == *name),
     }
 }
