@@ -166,6 +166,10 @@ impl Platform for Ssh {
         Some(HostMetrics { command, interval })
     }
 
+    fn machine_address(&self) -> Option<IpAddr> {
+        self.options.address.as_ref().and_then(|address| address.of(1))
+    }
+
     fn attachment(&self) -> Attachment {
         Attachment::by("the machine's own network")
     }
