@@ -94,11 +94,12 @@ impl Beside {
         links[0]["stats64"]["rx"]["packets"].as_u64().unwrap()
     }
 
-    /// What runs on it ends, and then it is gone.
+    /// What runs on it ends, and then it is gone. Its connections end before: without that word it would be waited for as long as ssh waits for an answer.
     fn lose(self) {
         let pid = self.sshd.id();
         for child in std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap().split_whitespace() {
             let _ = Command::new("kill").args(["-9", child]).status();
+            until("its end", || !Path::new(&format!("/proc/{child}")).exists());
         }
     }
 }
