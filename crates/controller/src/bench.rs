@@ -11,6 +11,9 @@ use crate::ledger::Book;
 use crate::machines::Machines;
 use crate::observer::Observer;
 
+/// A host by its id, and what leads to it; `None`: it is this host.
+pub type Place<'a> = (&'a str, Option<&'a dyn Platform>);
+
 /// Everything that a trial needs and that outlives it.
 pub struct Bench<'a> {
     /// Run id.
@@ -29,8 +32,10 @@ pub struct Bench<'a> {
     pub redact: bool,
     /// The machines beside this host that were described.
     pub machines: Machines,
-    /// What leads to the hosts that offer load, by their ids, in the order of the drivers; `None`: this host.
-    pub drivers: Vec<(&'a str, Option<&'a dyn Platform>)>,
+    /// The hosts that offer load, in the order of the drivers.
+    pub drivers: Vec<Place<'a>>,
+    /// The host that serves what guests ask the driver's side for; `None`: that of each guest's first driver.
+    pub services: Option<Place<'a>>,
     /// Whether some arms are on the lab's network and others are not.
     pub mixed: bool,
     /// The memory of the host that carries the guests.

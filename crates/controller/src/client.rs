@@ -11,36 +11,47 @@ use tare_model::trial::Flag;
 use tare_model::units::ByteSize;
 use tare_platform::{ClientPlace, Guest, Reach, Site};
 use tare_wire::Link;
-use tare_workload::{Clock, SameClock};
+use tare_workload::{BackendSite, Clock, SameClock};
 
-use crate::bench::Bench;
+use crate::bench::{Bench, Place};
 use crate::clock::ClientClock;
 
 /// Added to the lead of a driver on another machine: the word to start is on its way there for a while, and a start
 /// in the past would cost a part of the first phase.
 const LEAD_ELSEWHERE: Duration = Duration::from_millis(500);
 
-/// An agent that drives load, on the CPUs that the plan keeps for it. A fresh one for every trial: what
+/// An agent that drives load or serves guests, on the CPUs that the plan keeps for that. A fresh one for every trial: what
 /// one driver left behind in its process cannot move the next one's figures.
 pub struct Client {
     agent: Box<dyn Guest>,
     /// The clock of the host that it runs on, where that is another.
     clock: Option<ClientClock>,
-    /// Its address as guests see it; `None` where that is not known.
-    address: Option<IpAddr>,
+    /// Its address as guests see it, and what it binds to there; `None` where that is not known.
+    at: Option<(IpAddr, IpAddr)>,
 }
 
 impl Client {
     /// Starts the agent of a driver, counted over all guests of the trial, on the host that the study gives it, where guests of this
-    /// reach can be reached: in the lab's client namespace, on this host's own network, or on a machine beside it. It is under
-    /// no limit, as the driver must never be what is measured.
+    /// reach can be reached.
     pub fn start(
         bench: &Bench<'_>,
         site: &Site<'_>,
         (driver, name): (usize, String),
         reach: Reach,
     ) -> Result<Self, String> {
-        let (host, machine) = bench.drivers.get(driver % bench.drivers.len().max(1)).copied().unwrap_or((LOCAL, None));
+        let place = bench.drivers.get(driver % bench.drivers.len().max(1)).copied().unwrap_or((LOCAL, None));
+        Self::start_on(bench, site, place, name, reach)
+    }
+
+    /// Starts an agent on a host, where guests of this reach can be reached: in the lab's client namespace, on this host's own network, or on a
+    /// machine beside it. It is under no limit, as the driver must never be what is measured.
+    pub fn start_on(
+        bench: &Bench<'_>,
+        site: &Site<'_>,
+        (host, machine): Place<'_>,
+        name: String,
+        reach: Reach,
+    ) -> Result<Self, String> {
         match (machine, reach) {
             (None, Reach::Lab) => Self::start_in(bench, site, name, ClientPlace::Lab),
             (None, Reach::Outside) => Self::start_in(bench, site, name, ClientPlace::Host),
@@ -78,8 +89,8 @@ impl Client {
     ) -> Result<Self, String> {
         let spec = GuestSpec { data, ..Self::spec(bench, name) };
         let agent = tare_platform::services(site, &spec).map_err(|error| error.to_string())?;
-        let address = Some(agent.address());
-        Ok(Self { agent, clock: None, address })
+        let at = Some((agent.address(), agent.listen()));
+        Ok(Self { agent, clock: None, at })
     }
 
     fn spec(bench: &Bench<'_>, name: String) -> GuestSpec {
@@ -92,12 +103,12 @@ impl Client {
     fn start_in(bench: &Bench<'_>, site: &Site<'_>, name: String, place: ClientPlace<'_>) -> Result<Self, String> {
         let spec = Self::spec(bench, name);
         let agent = tare_platform::client(site, &spec, place).map_err(|error| error.to_string())?;
-        let address = match place {
-            ClientPlace::Lab => Some(site.lab.client_address()),
-            ClientPlace::Machine(_) => Some(agent.address()),
+        let at = match place {
+            ClientPlace::Lab => Some((site.lab.client_address(), site.lab.client_address())),
+            ClientPlace::Machine(_) => Some((agent.address(), agent.listen())),
             ClientPlace::Host => None,
         };
-        Ok(Self { agent, clock: None, address })
+        Ok(Self { agent, clock: None, at })
     }
 
     /// The channel to it.
@@ -107,7 +118,13 @@ impl Client {
 
     /// Its address as guests see it; `None` where that is not known.
     pub fn address(&self) -> Option<IpAddr> {
-        self.address
+        self.at.map(|(address, _)| address)
+    }
+
+    /// It as a place for what a guest asks the driver's side for.
+    pub fn backend(&self) -> BackendSite<'_> {
+        let listen = self.at.map(|(_, listen)| listen);
+        BackendSite { link: self.link(), address: self.address(), listen, host: self.clock().host() }
     }
 
     /// The clock of its machine.

@@ -1,4 +1,4 @@
-//! The clock of the machine that runs a driver.
+//! The clock of a machine beside this one.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,8 +11,8 @@ use crate::time_limits::TIMEOUT;
 /// The flag of a trial in which the clock of a host beside this one did not keep to what was measured of it.
 const HOST_CLOCK: &str = "host-clock";
 
-/// The clock of the machine that runs the driver. What it says after a load is asked for when the first of that load's stamps
-/// is translated back.
+/// The clock of the machine of a driver, or of what serves guests. What it says after a load is asked for when the first of that load's stamps
+/// is translated back, or when it is described.
 #[derive(Debug)]
 pub struct ClientClock {
     /// Id of the host.
@@ -22,7 +22,7 @@ pub struct ClientClock {
 }
 
 impl ClientClock {
-    /// Asks the driver's agent, before the load.
+    /// Asks the agent there, before the load.
     pub fn ask(host: &str, link: &Arc<Link>) -> Result<Self, String> {
         let seen = Mutex::new(Seen::new(Offset::ask(link, TIMEOUT)?));
         Ok(Self { host: host.to_owned(), link: Arc::clone(link), seen })

@@ -10,6 +10,7 @@ use tare_model::study::{Host, LOCAL};
 use tare_platform::{HostView, Platform, Reach};
 use tare_workload::Workload;
 
+use crate::bench::Place;
 use crate::data_storage;
 use crate::error::ControllerError;
 use crate::host_memory;
@@ -76,11 +77,18 @@ impl Made {
         }
     }
 
-    /// What leads to the hosts that offer load; `None`: this host.
-    pub fn drivers<'a>(&'a self, plan: &'a Plan) -> Vec<(&'a str, Option<&'a dyn Platform>)> {
-        let of =
-            |id: &'a String| (id.as_str(), if id == LOCAL { None } else { self.hosts.get(id).map(|host| &**host) });
-        plan.study.roles.drivers.iter().map(of).collect()
+    /// The hosts that offer load.
+    pub fn drivers<'a>(&'a self, plan: &'a Plan) -> Vec<Place<'a>> {
+        plan.study.roles.drivers.iter().map(|id| self.place(id)).collect()
+    }
+
+    /// The host that serves what guests ask the driver's side for, if the study names one.
+    pub fn services<'a>(&'a self, plan: &'a Plan) -> Option<Place<'a>> {
+        plan.study.roles.services.as_ref().map(|id| self.place(id))
+    }
+
+    fn place<'a>(&'a self, id: &'a str) -> Place<'a> {
+        (id, if id == LOCAL { None } else { self.hosts.get(id).map(|host| &**host) })
     }
 
     /// Whether some arm is on the lab's network.

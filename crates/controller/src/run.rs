@@ -259,6 +259,7 @@ fn in_lab(
         redact: options.redact,
         machines: Machines::default(),
         drivers: made.drivers(options.plan),
+        services: made.services(options.plan),
         mixed: made.mixed(),
         host: options.registry.host(),
         hopeless: OnceLock::new(),

@@ -12,6 +12,9 @@ pub const DATA_RESTORED_BY: &str = "data restored by";
 /// How far apart the drivers of a guest began, by the controller's clock.
 pub const DRIVERS_BEGAN_WITHIN: &str = "drivers began within";
 
+/// Which host serves what guests ask the driver's side for, where the study names one.
+pub const SERVICES_ON: &str = "services on";
+
 /// The name of the fact of how the clock of a host beside this one stands to this one's.
 pub fn clock_of(host: &str) -> String {
     format!("clock of host {host}")

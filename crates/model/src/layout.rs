@@ -53,6 +53,20 @@ impl Work {
     pub fn has_services_beside(&self) -> bool {
         self.services.iter().any(|service| service.place == ServicePlace::Beside)
     }
+
+    /// Whether the guest asks the driver's side for some of it.
+    pub fn asks_driver_side(&self) -> bool {
+        self.services.iter().any(|service| service.place == ServicePlace::Driver)
+    }
+
+    /// The same in a study that names a host for what guests ask the driver's side for.
+    #[must_use]
+    pub fn with_services_host(mut self) -> Self {
+        for service in self.services.iter_mut().filter(|service| service.place == ServicePlace::Driver) {
+            service.place = ServicePlace::ServicesHost;
+        }
+        self
+    }
 }
 
 /// A server that a workload starts.
@@ -81,8 +95,11 @@ pub enum ServicePlace {
     Guest,
     /// On the guests' host, one for each guest, with an address of its own on the lab's network, on the drivers' CPUs.
     Beside,
-    /// On the driver's machine, in its network namespace and on its CPUs.
+    /// On the machine of the guest's first driver, in its network namespace and on its CPUs. So a workload declares what a guest asks the driver's
+    /// side for.
     Driver,
+    /// The same on the host that the study names for it ([`crate::study::Roles::services`]).
+    ServicesHost,
 }
 
 /// Data that a guest is given.

@@ -131,11 +131,14 @@ pub struct Host {
 pub struct Roles {
     /// Hosts that offer load, each once: driver k, counted over all guests of a case, is on number k modulo their count. Never empty.
     pub drivers: Vec<String>,
+    /// The host that serves what guests ask the driver's side for, for each guest by an agent of its own; `None`: that of each guest's first driver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub services: Option<String>,
 }
 
 impl Default for Roles {
     fn default() -> Self {
-        Self { drivers: vec![LOCAL.to_owned()] }
+        Self { drivers: vec![LOCAL.to_owned()], services: None }
     }
 }
 

@@ -230,6 +230,16 @@ impl AddressRange {
         self.first.to_bits() & !(u32::MAX >> self.prefix)
     }
 
+    /// Whether an address is in that network.
+    pub const fn shares_network_with(&self, address: Ipv4Addr) -> bool {
+        address.to_bits() & !(u32::MAX >> self.prefix) == self.network()
+    }
+
+    /// Whether an address is in the range.
+    pub fn has(&self, address: Ipv4Addr) -> bool {
+        (self.first..=self.last).contains(&address)
+    }
+
     /// How many addresses it has.
     pub const fn count(&self) -> u32 {
         self.last.to_bits() - self.first.to_bits() + 1
@@ -308,6 +318,12 @@ mod tests {
         }
         let range: AddressRange = " 192.0.2.100 - 192.0.2.150/24 ".parse().unwrap();
         assert_eq!((range.to_string().as_str(), range.count()), ("192.0.2.100-192.0.2.150/24", 51));
+        for (address, shares, has) in
+            [("192.0.2.150", true, true), ("192.0.2.99", true, false), ("192.0.3.100", false, false)]
+        {
+            let address = address.parse().unwrap();
+            assert_eq!((range.shares_network_with(address), range.has(address)), (shares, has), "{address}");
+        }
         assert!("1Gbps".parse::<BitRate>().is_err());
         assert!("1GB/s".parse::<BitRate>().is_err());
     }

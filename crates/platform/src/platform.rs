@@ -172,6 +172,11 @@ pub trait Platform: Send + Sync {
         None
     }
 
+    /// Where its guests are reached, if they exist already and the options say so; of several the first.
+    fn machine_address(&self) -> Option<IpAddr> {
+        None
+    }
+
     /// How its guests are attached to the network and what their data lie on, as the options say. Pure: it looks at nothing on the host.
     fn attachment(&self, attach: Attach) -> Attachment {
         Attachment::by(attach.link())

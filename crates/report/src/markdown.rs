@@ -226,16 +226,14 @@ fn test_beds(out: &mut String, beds: &[TestBed]) {
             let about = if lines.is_empty() { String::new() } else { format!(": {}", lines.join("; ")) };
             out.push_str(&format!("{}- **{}**{about}\n", "  ".repeat(depth), escaped(&boxed.title)));
         };
-        if let Some(client) = &bed.client {
-            out.push_str(&format!("- {}\n", escaped(&client.title)));
-            client.drivers.iter().for_each(|driver| list(out, 1, driver));
-            list(out, 0, &bed.link);
+        for other in &bed.others {
+            out.push_str(&format!("- {}\n", escaped(&other.title)));
+            other.drivers.iter().for_each(|boxed| list(out, 1, boxed));
         }
+        bed.between.iter().for_each(|between| list(out, 0, between));
         out.push_str(&format!("- {}: {}\n", escaped(&bed.host.title), bed.host.about));
         bed.host.drivers.iter().for_each(|driver| list(out, 1, driver));
-        if bed.client.is_none() {
-            list(out, 1, &bed.link);
-        }
+        bed.link.iter().for_each(|link| list(out, 1, link));
         bed.host.lines.iter().for_each(|line| out.push_str(&format!("  - {}\n", escaped(line))));
         bed.host.guests.iter().for_each(|guest| list(out, 1, guest));
         out.push('\n');

@@ -121,6 +121,45 @@ fn each_arm_has_its_path_and_what_all_guests_have_is_written_once() {
 }
 
 #[test]
+fn what_the_study_has_on_a_host_of_its_own_stands_in_a_machine_of_its_own() {
+    let on = |host: &str, drivers: &[&str]| {
+        let mut found = with_paths(vec![Service::new("backend", ServicePlace::ServicesHost)]);
+        let roles = &mut found.plan.study.roles;
+        roles.services = Some(host.into());
+        roles.drivers = drivers.iter().map(|&driver| driver.into()).collect();
+        let html = tare_report::html(&found).unwrap();
+        (beds(&found).remove(0), html.matches("class=\"machine\"").count())
+    };
+    let in_order = |bed: &str, words: &[&str]| {
+        let at: Vec<_> =
+            words.iter().map(|words| bed.find(words).unwrap_or_else(|| panic!("{words}: {bed}"))).collect();
+        assert!(at.is_sorted(), "{words:?}: {bed}");
+    };
+    let (bed, machines) = on("db", &["client-1"]);
+    let words =
+        ["Client machine client-1", "Services machine db\n", "**backend**: one for each", "between the", "host:"];
+    in_order(&bed, &words);
+    assert_eq!(machines, 3);
+    let (bed, machines) = on("db", &["local"]);
+    in_order(&bed, &["Services machine db", "Network between the machines", "The guests' host", "Network of the lab"]);
+    assert_eq!(machines, 2);
+    let (bed, _) = on("client-1", &["client-1"]);
+    in_order(&bed, &["Services machine client-1, which offers load too"]);
+    let (bed, machines) = on("local", &["client-1"]);
+    in_order(
+        &bed,
+        &[
+            "Client machine",
+            "The guests' host",
+            "**container**",
+            "**backend**: one for each",
+            "not in the guest's account",
+        ],
+    );
+    assert_eq!((machines, bed.contains("Services machine")), (2, false));
+}
+
+#[test]
 fn services_stand_beside_the_guests_or_with_the_driver() {
     let database = Service { data: Some("databases".into()), ..Service::new("PostgreSQL", ServicePlace::Beside) };
     let found = with_paths(vec![database, Service::new("backend", ServicePlace::Driver)]);

@@ -1,5 +1,7 @@
 //! What a study may name: platforms and workloads, which this crate does not know itself.
 
+use std::net::IpAddr;
+
 use serde_json::Value;
 use tare_model::Refusal;
 use tare_model::field::FieldError;
@@ -106,6 +108,12 @@ pub trait Catalog {
 
     /// How many guests a platform with these (checked) options has, where they exist already; `None`: as many as are asked for.
     fn machines(&self, platform: &str, options: &Value) -> Option<u32> {
+        let _ = (platform, options);
+        None
+    }
+
+    /// Where the first of them is reached, if the options say so.
+    fn machine_address(&self, platform: &str, options: &Value) -> Option<IpAddr> {
         let _ = (platform, options);
         None
     }

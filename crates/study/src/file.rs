@@ -274,6 +274,8 @@ table! {
     Roles<'a> {
         /// Hosts that offer load. Driver k, counted over all guests of a case, is on number k modulo their count. A host beside `local` cannot reach guests on the lab's network, inside this host. Default: `["local"]`.
         optional drivers: List<Text, 64> = r#"["local"]"#,
+        /// The host that serves what guests ask the driver's side for, such as a simulated backend: for each guest an agent of its own, at the `address` of that host. Guests on `[lab] wire` must reach it there. Default: the host of each guest's first driver.
+        optional services: Text = r#""local""#,
     }
 }
 

@@ -1,4 +1,6 @@
 //! A small catalog for tests: the names that the shipped studies use, with parameters like the real ones.
+use std::net::IpAddr;
+
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -50,6 +52,9 @@ struct FarOptions {
     /// How many there are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     machines: Option<u32>,
+    /// Its address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    address: Option<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -243,8 +248,11 @@ impl Catalog for Fake {
         let tile: Vec<GuestTraits> =
             if workload == "tile" { members(parameters) } else { Vec::new() }.into_iter().map(member).collect();
         let touches = if parameters["memory"] == "lazy" { LAZY } else { guest.memory };
-        let beside = Service::new("PostgreSQL", ServicePlace::Beside);
-        let services = if workload == "social" { vec![beside] } else { Vec::new() };
+        let services = match workload {
+            "social" => vec![Service::new("PostgreSQL", ServicePlace::Beside)],
+            _ if workload.starts_with("web-") => vec![Service::new("backend", ServicePlace::Driver)],
+            _ => Vec::new(),
+        };
         let data = (workload == "store").then(|| Given::own("a database"));
         let one = GuestTraits { touches, work: Work { services, data }, ..GuestTraits::of(guest) };
         let turns = |turn, gap, freezes| {
@@ -298,6 +306,10 @@ impl Catalog for Fake {
 
     fn machines(&self, platform: &str, options: &Json) -> Option<u32> {
         (platform == "far").then(|| options["machines"].as_u64().map_or(1, |machines| machines as u32))
+    }
+
+    fn machine_address(&self, _: &str, options: &Json) -> Option<IpAddr> {
+        options["address"].as_str()?.parse().ok()
     }
 
     fn exclusive(&self, _: &str, options: &Json) -> Vec<(&'static str, String)> {

@@ -1,5 +1,7 @@
 //! The registries of platforms and workloads, as a study sees them.
 
+use std::net::IpAddr;
+
 use serde_json::Value;
 use tare_model::Refusal;
 use tare_model::Span;
@@ -90,6 +92,11 @@ impl Catalog for Registries {
     fn machines(&self, platform: &str, options: &Value) -> Option<u32> {
         let entry = tare_platform::registry::find(platform)?;
         (entry.make)(options).ok()?.machines()
+    }
+
+    fn machine_address(&self, platform: &str, options: &Value) -> Option<IpAddr> {
+        let entry = tare_platform::registry::find(platform)?;
+        (entry.make)(options).ok()?.machine_address()
     }
 
     fn attachment(&self, platform: &str, options: &Value, attach: Attach) -> Option<Attachment> {

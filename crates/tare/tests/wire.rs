@@ -2,11 +2,11 @@
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::common::{
-    self, CONTAINER, expect_code, journal, left_by_runs_into, outcomes, postgres_for_guests, query, run, run_ids,
-    small_study, stderr, stdout, tare, until, write_study,
+    self, CONTAINER, expect_code, has_bundle, journal, left_by_runs_into, outcomes, postgres_for_guests, query, run,
+    run_ids, small_study, stderr, stdout, tare, until, write_study,
 };
 use crate::remote::sshd::{PLAIN, Sshd, apart};
 use serde_json::json;
@@ -84,6 +84,23 @@ impl Beside {
         let fields = options.as_object().unwrap().iter().map(|(key, value)| format!("{key} = {value}"));
         let fields: Vec<String> = fields.collect();
         format!("[hosts.client-{}]\nssh = {{ {} }}\n", self.number, fields.join(", "))
+    }
+
+    /// Frames that it has sent on the wire.
+    fn sent(&self) -> u64 {
+        let shown =
+            Command::new("ip").args(["-s", "-j", "link", "show", &format!("w{}", self.number)]).output().unwrap();
+        let links: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
+        links[0]["stats64"]["rx"]["packets"].as_u64().unwrap()
+    }
+
+    /// What runs on it ends, and then it is gone. Its connections end before: without that word it would be waited for as long as ssh waits for an answer.
+    fn lose(self) {
+        let pid = self.sshd.id();
+        for child in std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap().split_whitespace() {
+            let _ = Command::new("kill").args(["-9", child]).status();
+            until("its end", || !Path::new(&format!("/proc/{child}")).exists());
+        }
     }
 }
 
@@ -267,6 +284,91 @@ fn a_machine_on_the_card_itself_is_driven_from_beside() {
     });
 }
 
+/// Why trials failed, of those that did.
+fn failures(out: &Path) -> Vec<String> {
+    let trials = RunFolder::open(out).unwrap().trials().unwrap().into_iter();
+    let reason = |outcome| if let Outcome::Failed { reason, .. } = outcome { Some(reason) } else { None };
+    trials.filter_map(|trial| reason(trial.outcome)).collect()
+}
+
+/// A study of sites on the wire with load from the one host, whose pages ask the backend on the other.
+fn served(folder: &Path, arms: &str, steady_state: &str, ours: &Sshd, [driver, services]: [&Beside; 2]) -> String {
+    let case = format!(
+        "[cases.site]\nworkload = \"web-support\"\nload = {{ closed = {{ clients = 6 }} }}\n\
+         parameters = {{ tables = \"{}\", receive-rate = \"unlimited\", file-sessions = 4, heap = \"256MiB\" }}\n",
+        crate::web::hasty_tables(folder, "support").display()
+    );
+    let phases = [("warm-up", "1s"), ("steady-state", steady_state), ("ramp-down", "100ms")];
+    let text = on_the_wire(&common::study(1, arms, "768MiB", &phases, &case), ours, &[driver]);
+    let role = format!("services = \"client-{}\"\n", services.number);
+    text + &role + &services.table(ours)
+}
+
+#[test]
+fn what_pages_ask_for_is_served_by_a_host_of_its_own() {
+    apart(skipped, |ours| {
+        if !has_bundle("web") {
+            return;
+        }
+        switch();
+        let [driver, services] = [Beside::new(ours, 1), Beside::new(ours, 2)];
+        let folder = tempfile::tempdir().unwrap();
+        let text = served(folder.path(), CONTAINER, "3s", ours, [&driver, &services]);
+        let (study, out) = (write_study(folder.path(), &text), folder.path().join("run"));
+        let planned = run(&["plan", study.to_str().unwrap()]);
+        expect_code(&planned, 0);
+        let said = stdout(&planned).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains("from `client-1`:") && said.contains("is served from `client-2`"), "{said}");
+        let before = services.sent();
+        let output = run(&["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+        let sent = services.sent() - before;
+        expect_code(&output, 0);
+        assert_eq!(outcomes(&out), vec!["completed"; 2], "{}", stderr(&output));
+        assert_eq!(left_by_runs_into(folder.path()), Vec::<String>::new());
+        // Each answer took a frame of its own at least, and that host has nothing else to say on the wire.
+        let answered = query::<f64>(&out, "SELECT value FROM counts WHERE name = 'backend_requests'");
+        assert!(answered.len() == 2 && answered.iter().all(|requests| *requests > 10.0), "{answered:?}");
+        assert!(sent as f64 >= answered.iter().sum::<f64>(), "{sent} frames for {answered:?}");
+        let on = query::<String>(&out, "SELECT value FROM facts WHERE name = 'services on'");
+        assert_eq!(on, ["host client-2", "host client-2"]);
+        let clocks =
+            query::<String>(&out, "SELECT DISTINCT name FROM facts WHERE name LIKE 'clock of host %' ORDER BY 1");
+        assert_eq!(clocks, ["clock of host client-1", "clock of host client-2"]);
+        let opened = RunFolder::open(&out).unwrap();
+        let machines: Vec<&str> = opened.environment().machines.iter().map(|machine| machine.name.as_str()).collect();
+        assert_eq!(machines, ["host client-1", "host client-2"]);
+        let report = std::fs::read_to_string(out.join("report.md")).unwrap();
+        assert!(report.contains("Services machine client-2\n  - **backend simulator**"), "{report}");
+    });
+}
+
+#[test]
+fn a_services_host_that_is_lost_ends_the_load_with_its_name() {
+    apart(skipped, |ours| {
+        if !has_bundle("web") {
+            return;
+        }
+        switch();
+        let [driver, services] = [Beside::new(ours, 1), Beside::new(ours, 2)];
+        let folder = tempfile::tempdir().unwrap();
+        let _forgets = Forgets(folder.path());
+        let text = served(folder.path(), "", "60s", ours, [&driver, &services]);
+        let (study, out) = (write_study(folder.path(), &text), folder.path().join("run"));
+        let mut command = tare();
+        command.args(["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]).stdout(Stdio::null());
+        let running = command.stderr(Stdio::piped()).spawn().unwrap();
+        until("load", || journal(&out).contains("\"drive\""));
+        std::thread::sleep(Duration::from_secs(3));
+        services.lose();
+        let lost = Instant::now();
+        let output = running.wait_with_output().unwrap();
+        assert!(!output.status.success() && lost.elapsed() < Duration::from_secs(45), "{}", stderr(&output));
+        let reasons = failures(&out);
+        assert!(reasons.len() == 1 && reasons[0].contains("host `client-2`"), "{reasons:?}");
+        assert!(reasons[0].contains("is gone") && !reasons[0].contains("client-1"), "{reasons:?}");
+    });
+}
+
 #[test]
 fn a_host_that_is_lost_fails_its_trial_with_its_name_and_leaves_nothing() {
     apart(skipped, |ours| {
@@ -284,26 +386,13 @@ fn a_host_that_is_lost_fails_its_trial_with_its_name_and_leaves_nothing() {
         std::thread::sleep(Duration::from_millis(500));
         // All of the host is gone at once.
         ip("link del m1");
-        let pid = lost.sshd.id();
-        for child in std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap().split_whitespace() {
-            let _ = Command::new("kill").args(["-9", child]).status();
-        }
-        drop(lost);
+        lost.lose();
         let output = running.wait_with_output().unwrap();
         // The trials end with the reason. What is on the host that is lost stays on the list.
         let said = stderr(&output).split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains("its figures stand") && !said.contains("no further trial was started"), "{said}");
-        let reasons: Vec<String> = RunFolder::open(&out)
-            .unwrap()
-            .trials()
-            .unwrap()
-            .into_iter()
-            .filter_map(|trial| match trial.outcome {
-                Outcome::Failed { reason, .. } => Some(reason),
-                _ => None,
-            })
-            .collect();
+        let reasons = failures(&out);
         assert_eq!(reasons.len(), 2, "the run went on: {reasons:?}");
         assert!(reasons.iter().all(|reason| reason.contains("host `client-1`")), "{reasons:?}");
         // Another run does not wait for it, and once the host is back it is taken away.
@@ -383,6 +472,10 @@ fn the_published_topologies_are_planned_from_a_file_of_hosts_beside_the_shipped_
             "{study}: {said}"
         );
     }
+    let backend = "services = \"client-2\"\n[lab.wire]";
+    let (code, said, error) = planned("web-serving", &hosts(2).replace("[lab.wire]", backend));
+    assert_eq!(code, Some(0), "{error}");
+    assert!(said.contains("(backend simulator) is served from `client-2`"), "{said}");
     let (code, said, error) = planned("order-entry-levels", &hosts(8));
     assert_eq!(code, Some(0), "{error}");
     assert!(said.contains("`client-8`"), "{said}");

@@ -118,7 +118,7 @@ impl Workload for Limited {
     }
 
     fn prepare(&self, site: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {
-        self.with(|seen| seen.clients.push(site.client_address));
+        self.with(|seen| seen.clients.push(site.backend.address));
         if self.has(Hitch::Prepare) { Err(failure()) } else { Ok(Box::new(Serving(self.clone()))) }
     }
 }

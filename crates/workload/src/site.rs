@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::places::{BackendSite, ServicesSite};
 use crate::{Baton, Failure, Starter};
 use tare_model::Span;
 use tare_model::drive::{DriveResult, DriveSpec, SocketOptions};
@@ -25,8 +26,8 @@ pub struct WorkSite<'a> {
     pub guest_listen: IpAddr,
     /// The agent on the client's side.
     pub client: &'a Link,
-    /// The client's address, seen from the guest, which it can also bind to; `None` where that is not known.
-    pub client_address: Option<IpAddr>,
+    /// Where what the guest asks the driver's side for is served.
+    pub backend: BackendSite<'a>,
     /// The clock of the client's machine.
     pub client_clock: &'a dyn Clock,
     /// All drivers of this guest; `client` and `client_clock` are those of the first.
@@ -55,18 +56,6 @@ pub struct WorkSite<'a> {
     pub merge: bool,
     /// How long an agent may take for anything that is not load.
     pub timeout: Duration,
-}
-
-/// A place on the host for what a guest uses, with an address of its own on the lab's network, beside the drivers and not in any guest's
-/// account.
-#[derive(Clone, Copy, Debug)]
-pub struct ServicesSite<'a> {
-    /// Its agent.
-    pub link: &'a Link,
-    /// Its address, seen from guest and client, which it can also bind to.
-    pub address: IpAddr,
-    /// Where it finds the data that [`crate::Workload::data`] gave it; `None` where there are none.
-    pub data: Option<&'a DataPlace>,
 }
 
 /// A driver of a guest.
@@ -192,7 +181,7 @@ pub enum WorkloadError {
     /// The channel to an agent, or the agent itself.
     #[error("{side}: {source}")]
     Agent {
-        /// `guest` or `client`.
+        /// Whose: `guest`, `client`, `services` or `backend`.
         side: &'static str,
         /// What happened.
         source: WireError,
@@ -237,6 +226,16 @@ impl WorkloadError {
 }
 
 impl WorkSite<'_> {
+    /// How the agent that serves what the guest asks the driver's side for came to be gone; `None`: it is there, or it is the first driver's own.
+    pub fn backend_lost(&self) -> Option<String> {
+        if self.has_backend_apart() { self.backend.link.ended() } else { None }
+    }
+
+    /// Whether that is another agent than the first driver's.
+    pub fn has_backend_apart(&self) -> bool {
+        !std::ptr::eq(self.backend.link, self.client)
+    }
+
     /// Asks the guest's agent.
     pub(crate) fn ask_guest(&self, request: Request) -> Result<Reply, WorkloadError> {
         self.guest.call(request, self.timeout).map_err(|source| WorkloadError::Agent { side: "guest", source })

@@ -98,7 +98,6 @@ impl Bench {
         let drivers = [DriverSite { client: self.agent.link(), clock: &SameClock }];
         let services = ServicesSite { link: self.agent.link(), address: GUEST, data: Some(&self.services) };
         act(&WorkSite {
-            client_address: Some(GUEST),
             instances: self.instances,
             services: Some(services),
             ..common::work_site(&self.agent, &drivers, Some(&self.guest), SIZE, users(clients))

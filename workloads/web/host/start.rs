@@ -1,4 +1,4 @@
-//! Servers as they are started in a guest, and the backend on the client's side.
+//! Servers as they are started in a guest, and the backend on the driver's side.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -61,7 +61,7 @@ pub(super) struct Needs {
 pub(super) struct Started {
     /// Servers in the guest, the one that clients meet first.
     pub commands: Vec<(&'static str, u64)>,
-    /// Number of the backend, for the client's agent.
+    /// Number of the backend, for its agent.
     pub backend: u64,
     /// Where drivers connect: plain, and with TLS.
     pub targets: Vec<SocketAddr>,
@@ -97,7 +97,7 @@ impl Started {
 
     /// Stops the backend; what it saw.
     pub fn stop_backend(&self, site: &WorkSite<'_>) -> Result<ServeReport, WorkloadError> {
-        stop_server(site.client, "client", self.backend, site.timeout)
+        stop_server(site.backend.link, "backend", self.backend, site.timeout)
     }
 
     /// Ends everything after an error, which is what matters: what cannot be ended goes with its guest or its agent.
@@ -122,18 +122,18 @@ fn random() -> Result<u64, Failure> {
     Ok(u64::from_le_bytes(bytes))
 }
 
-/// Starts the backend on the client's side; its number and address.
+/// Starts the backend on the driver's side, or on the host that the study names for it; its number and address.
 fn backend(site: &WorkSite<'_>, parameters: &Parameters, salt: u64) -> Result<(u64, SocketAddr), WorkloadError> {
-    let Some(bind) = site.client_address else {
-        let why = "the client's address is not known: it is a host of its own, named without one";
-        let remedy = "have load come from this host's lab, or give the client host an `address` that guests reach";
-        return Err(Failure::new("start the backend on the client's side", why, remedy).into());
+    let (Some(at), Some(bind)) = (site.backend.address, site.backend.listen) else {
+        let why = "no address is known at which the guest finds it: load comes from this host's own network";
+        let remedy = "have load come from this host's lab, or name a host with an `address` that guests reach for `drivers` or `services`";
+        return Err(Failure::new("start the backend on the driver's side", why, remedy).into());
     };
     let task = Packed::of(&BackendSpec { salt, delay_ns: parameters.backend_delay.ns })?;
-    match site.client.call(Request::Serve { task, bind }, site.timeout) {
-        Ok(Reply::Serving { server, address }) => Ok((server, SocketAddr::new(bind, address.port()))),
-        Ok(_) => Err(WorkSite::unexpected("client", "start a server")),
-        Err(source) => Err(WorkloadError::Agent { side: "client", source }),
+    match site.backend.link.call(Request::Serve { task, bind }, site.timeout) {
+        Ok(Reply::Serving { server, address }) => Ok((server, SocketAddr::new(at, address.port()))),
+        Ok(_) => Err(WorkSite::unexpected("backend", "start a server")),
+        Err(source) => Err(WorkloadError::Agent { side: "backend", source }),
     }
 }
 

@@ -12,7 +12,8 @@ use tare_model::traits::TurnTraits;
 use tare_model::{ByteSize, Span};
 use tare_wire::{ExecSpec, Reply, Request};
 use tare_workload::{
-    Driven, DriverSite, Prepared, SameClock, Schedule, SetupSite, WorkSite, Workload, WorkloadError, registry,
+    BackendSite, Driven, DriverSite, Prepared, SameClock, Schedule, SetupSite, WorkSite, Workload, WorkloadError,
+    registry,
 };
 
 const SIZE: GuestSize = GuestSize { cpus: 1, memory: ByteSize(768 << 20) };
@@ -61,7 +62,8 @@ impl Hasty {
 }
 
 fn work_site<'a>(agent: &'a Agent, drivers: &'a [DriverSite<'a>], data: Option<&'a DataPlace>) -> WorkSite<'a> {
-    WorkSite { client_address: Some(GUEST), ..common::work_site(agent, drivers, data, SIZE, EIGHT) }
+    let backend = BackendSite { link: agent.link(), address: Some(GUEST), listen: Some(GUEST), host: None };
+    WorkSite { backend, ..common::work_site(agent, drivers, data, SIZE, EIGHT) }
 }
 
 /// One drive of so many milliseconds, and what was wrong with it.
@@ -258,8 +260,8 @@ fn what_cannot_be_started_is_reported_with_its_output() {
     let mut nginx = with("server", json!("nginx"));
     nginx["nginx"] = json!("/no/such/nginx");
     refused(nginx, &site, &["/no/such/nginx"]);
-    let nowhere = WorkSite { client_address: None, ..site };
-    refused(small(), &nowhere, &["client's address is not known", "host"]);
+    let nowhere = WorkSite { backend: BackendSite { address: None, ..site.backend }, ..site };
+    refused(small(), &nowhere, &["start the backend", "no address is known", "`address`"]);
     let empty = DataPlace { path: "/proc/self/task".into(), ..data.clone() };
     refused(
         small(),

@@ -9,7 +9,7 @@ use crate::common::{
 use serde_json::Value;
 
 /// The tables of a shipped site whose users think and throttle less, so that seconds show what minutes would.
-fn hasty_tables(folder: &Path, site: &str) -> PathBuf {
+pub fn hasty_tables(folder: &Path, site: &str) -> PathBuf {
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../workloads/web/host/sites/{site}.toml"));
     let text = std::fs::read_to_string(shipped).unwrap();
     let think = text.lines().find(|line| line.starts_with("think = ")).unwrap();

@@ -27,6 +27,7 @@ pub(super) fn cancel(site: &WorkSite<'_>) {
         .map(|driver| driver.client)
         .chain([site.guest])
         .chain(site.services.map(|services| services.link))
+        .chain(site.has_backend_apart().then_some(site.backend.link))
         .collect();
     std::thread::scope(|scope| {
         for agent in agents {
@@ -49,11 +50,12 @@ pub(super) fn end_work(prepared: &mut [Ready], sites: &[WorkSite<'_>]) {
     });
 }
 
-/// Which hosts beside this one do not answer any more, of those that drive a guest; to be added to what went wrong.
+/// Which hosts beside this one do not answer any more, of those that drive or serve a guest; to be added to what went wrong.
 pub(super) fn lost_hosts(site: &WorkSite<'_>) -> String {
-    let lost = site.drivers.iter().filter_map(|driver| Some((driver.clock.host()?, driver.client.ended()?)));
-    // Each once, although it may have had several drivers.
-    let lost: BTreeMap<&str, String> = lost.collect();
+    let drivers = site.drivers.iter().map(|driver| (driver.clock.host(), driver.client));
+    let agents = drivers.chain([(site.backend.host, site.backend.link)]);
+    // Each once, although it may have had several agents.
+    let lost: BTreeMap<&str, String> = agents.filter_map(|(host, agent)| Some((host?, agent.ended()?))).collect();
     lost.into_iter().map(|(host, how)| format!("; host `{host}`: {how}")).collect()
 }
 

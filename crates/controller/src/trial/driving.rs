@@ -28,6 +28,9 @@ const LEAD_TO_WINDOW: Duration = Duration::from_millis(200);
 /// Added for each driver beyond the first: their threads are started on the same CPUs.
 const LEAD_EACH_FURTHER: Duration = Duration::from_millis(2);
 
+/// How soon it is seen that a guest is not served any more.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
 /// One trial that is driven.
 pub(super) struct Driving<'a, 'd> {
     pub(super) trial: Trial<'a>,
@@ -172,16 +175,23 @@ fn in_turns(
     }
     let drive = |at: usize, ready: &mut Ready| {
         let (arm, _, site) = whose[at];
-        ready.drive(site, &schedules[arm]).map_err(|error| {
+        let driven = ready.drive(site, &schedules[arm]).map_err(|error| {
             if let WorkloadError::NotStarted(why) = &error {
                 let _ = hopeless.set(why.clone());
             }
             error.to_string()
-        })
+        });
+        match site.backend_lost() {
+            Some(how) => Err(format!("what serves the guest on the driver's side is gone: {how}")),
+            None => driven,
+        }
     };
     let driven = std::thread::scope(|scope| {
         if let Some(freezer) = &freezer {
             scope.spawn(|| freezer.run(&done));
+        }
+        if whose.iter().any(|(.., site)| site.has_backend_apart()) {
+            scope.spawn(|| end_unserved(whose.iter().map(|(.., site)| *site).collect(), &done));
         }
         let driven = parallel::each(&halt, work.into_iter(), drive, |at| {
             // A guest that is stopped cannot hear that it shall end, nor can a thread that waits for its turn.
@@ -198,6 +208,20 @@ fn in_turns(
         let error = format!("{error}{}", lost_hosts(&all[arm].sites[n]));
         (arm, all[arm].trial.stop(Phase::Drive, n, &error, all[arm].gathered))
     })
+}
+
+/// Ends the load of guests that are not served any more: nothing that they are asked for can be right. Returns when all is `done`.
+fn end_unserved(mut sites: Vec<&WorkSite<'_>>, done: &AtomicBool) {
+    while !done.load(Ordering::Relaxed) {
+        sites.retain(|site| {
+            let lost = site.backend_lost().is_some();
+            if lost {
+                cancel(site);
+            }
+            !lost
+        });
+        std::thread::sleep(LOOK_EVERY);
+    }
 }
 
 fn freezer(all: &[Driving<'_, '_>]) -> Result<Freezer, (usize, Stop)> {

@@ -48,7 +48,7 @@ use crate::time_limits::timeout;
 
 use drive::Ready;
 use governed::{Governed, Standing};
-use target::{Given, Target, named, note_clocks};
+use target::{Given, Target, named, note_hosts};
 use turns::OwnTurns;
 
 pub use calibrate::calibrate;
@@ -439,7 +439,7 @@ impl<'a> Trial<'a> {
 
     /// Ends the agents of the drivers, and of what the guests use.
     fn end_drivers(&self, targets: Vec<Target>, gathered: &mut Gathered) {
-        note_clocks(&targets, gathered);
+        note_hosts(&targets, gathered);
         for client in targets.into_iter().flat_map(Target::into_clients) {
             if let Err(reason) = client.end() {
                 gathered.flag("teardown", reason);

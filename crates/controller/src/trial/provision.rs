@@ -122,7 +122,14 @@ impl Trial<'_> {
             size: guest.spec().size,
             clients: clients.collect::<Result<_, _>>()?,
             services: self.start_services(index, serial)?,
+            backend: self.start_backend(index, serial)?,
         })
+    }
+
+    /// The name of an agent beside the guests, the `serial`-th of its kind that the trial has had.
+    fn agent_name(&self, kind: char, serial: usize) -> String {
+        let stem = self.stem();
+        if serial == 0 { format!("{kind}{stem}") } else { format!("{kind}{stem}x{serial}") }
     }
 
     /// Starts what a guest uses, where its workload asks for that and the guest can reach it.
@@ -134,8 +141,7 @@ impl Trial<'_> {
         {
             return Ok(None);
         }
-        let stem = self.stem();
-        let name = if serial == 0 { format!("s{stem}") } else { format!("s{stem}x{serial}") };
+        let name = self.agent_name('s', serial);
         let data = self.task.data.and_then(|data| data.service(index));
         let started = Client::start_services(self.bench, &self.bench.site, name, data.cloned());
         let failed = |reason: String| Stop {
@@ -145,10 +151,23 @@ impl Trial<'_> {
         started.map(Some).map_err(failed)
     }
 
+    /// Starts what serves a guest that asks the driver's side for something, where the study names a host for that.
+    fn start_backend(&self, index: usize, serial: usize) -> Result<Option<Client>, Stop> {
+        let number = u32::try_from(index).unwrap_or(u32::MAX);
+        let traits = self.task.workload.traits_in(self.case);
+        let asks = traits.guest(number).is_some_and(|guest| guest.work.asks_driver_side());
+        let Some(place) = self.bench.services.filter(|_| asks) else { return Ok(None) };
+        let (name, reach) = (self.agent_name('b', serial), self.task.platform.reach());
+        let failed = |reason: String| Stop {
+            phase: Phase::Connect,
+            reason: format!("what the guest asks the driver's side for: {}", fit(&reason)),
+        };
+        Client::start_on(self.bench, &self.bench.site, place, name, reach).map(Some).map_err(failed)
+    }
+
     /// Starts the agent of one of the trial's drivers, counted over all guests.
     fn start_client(&self, driver: usize) -> Result<Client, Stop> {
-        let stem = self.stem();
-        let name = if driver == 0 { format!("c{stem}") } else { format!("c{stem}x{driver}") };
+        let name = self.agent_name('c', driver);
         Client::start(self.bench, &self.bench.site, (driver, name), self.task.platform.reach()).map_err(|reason| {
             let reason = format!("the driver's agent: {}", fit(&reason));
             Stop { phase: Phase::Connect, reason }

@@ -36,6 +36,8 @@ pub(super) struct Target {
     pub(super) clients: Vec<Client>,
     /// What it uses beside it on the host.
     pub(super) services: Option<Client>,
+    /// What it asks the driver's side for, where the study names a host for that.
+    pub(super) backend: Option<Client>,
 }
 
 /// What is the same for all guests of a trial.
@@ -55,7 +57,7 @@ pub(super) struct Given {
 impl Target {
     /// Its drivers and what it uses, to be ended.
     pub(super) fn into_clients(self) -> impl Iterator<Item = Client> {
-        self.clients.into_iter().chain(self.services)
+        self.clients.into_iter().chain(self.services).chain(self.backend)
     }
 
     /// Its drivers as a workload sees them.
@@ -85,18 +87,23 @@ impl Target {
             services: self.services.as_ref().and_then(|services| {
                 Some(ServicesSite { link: services.link(), address: services.address()?, data: services.data() })
             }),
-            client_address: self.clients.first().and_then(Client::address),
+            backend: self.backend.as_ref().or(self.clients.first())?.backend(),
             starter: None,
         })
     }
 }
 
-/// Notes how the clocks of the hosts stand on which the drivers are, by the first driver of each host, and which of them did not keep to that. To be
-/// called while the drivers' agents are there.
-pub(super) fn note_clocks(targets: &[Target], gathered: &mut Gathered) {
+/// Notes how the clocks of the hosts stand that drive and serve guests, by the first driver of each host, which of the drivers' did not keep to that, and
+/// where the guests are served, if the study says where. To be called while the agents are there.
+pub(super) fn note_hosts(targets: &[Target], gathered: &mut Gathered) {
     let clients = || targets.iter().flat_map(|target| &target.clients).rev();
-    gathered.facts.extend(clients().filter_map(Client::clock_fact));
-    // Each host once, although it may have had several drivers.
+    let backends = || targets.iter().filter_map(|target| target.backend.as_ref());
+    gathered.facts.extend(backends().chain(clients()).filter_map(Client::clock_fact));
+    gathered.facts.extend(backends().next().map(|backend| {
+        let on = backend.clock().host().map_or_else(|| "this host".to_owned(), |host| format!("host {host}"));
+        (fact::SERVICES_ON.to_owned(), on)
+    }));
+    // Each host once, although it may have had several drivers. What serves reports no moments, so its clock moves no figure.
     let flags: BTreeMap<&str, Flag> = clients().filter_map(Client::clock_flag).collect();
     gathered.flags.extend(flags.into_values());
 }

@@ -197,6 +197,10 @@ impl Platform for Ssh {
         Some(HostMetrics { command, interval })
     }
 
+    fn machine_address(&self) -> Option<IpAddr> {
+        self.options.address.as_ref().and_then(|address| address.of(1))
+    }
+
     fn host_counters(&self) -> Option<HostCounters> {
         self.counters.as_ref().map(Counters::of_trial)
     }

@@ -64,6 +64,14 @@ impl<'a> Works<'a> {
         (!names.is_empty()).then(|| Boxed { title: names.join(", "), lines, beside: true })
     }
 
+    /// What stands on the host that the study names for it; `cpus` says where, if that is the guests' host.
+    pub(super) fn on_services_host(&self, cpus: Option<&str>) -> Option<Boxed> {
+        let names = self.named(ServicePlace::ServicesHost);
+        let asked = "one for each guest, which asks it".to_owned();
+        let lines = std::iter::once(asked).chain(cpus.map(|cpus| format!("{cpus}, not in the guest's account")));
+        (!names.is_empty()).then(|| Boxed { title: names.join(", "), lines: lines.collect(), beside: true })
+    }
+
     /// How the guests of an arm reach the network, and what their data lie on.
     pub(super) fn paths(&self, attachment: &Attachment) -> Vec<String> {
         let given = |shared| self.given.iter().any(|given| given.shared == shared);

@@ -17,10 +17,12 @@ use crate::words;
 pub(crate) struct TestBed {
     /// What it is of, in a sentence; empty where there is one for all cases.
     pub(crate) of: String,
-    /// The machine that the load comes from, where that is another than the guests'.
-    pub(crate) client: Option<Frame>,
-    /// What lies between driver and guests.
-    pub(crate) link: Boxed,
+    /// The machines beside the guests' host: those that load comes from, and the one that serves the guests.
+    pub(crate) others: Vec<Frame>,
+    /// What lies between these and the guests' host, where there are any.
+    pub(crate) between: Option<Boxed>,
+    /// What lies between driver and guests on one host; `None` where the driver is on another.
+    pub(crate) link: Option<Boxed>,
     /// The machine of the guests.
     pub(crate) host: Frame,
 }
@@ -83,16 +85,19 @@ fn bed(cases: &[&Case], findings: &Findings) -> TestBed {
     let study = &findings.plan.study;
     let (driver, local, case) = (driver(cases, findings), study.roles.drives_locally(), cases[0]);
     let (plan, works) = (&findings.plan, Works::of(cases, &findings.plan.layout));
+    let cpus = on(&plan.cpus.client);
     let arms = arms(study, &plan.layout).into_iter().map(|arms| guest(&arms, &plan.layout, &works));
-    let guests = arms.chain(works.beside(&on(&plan.cpus.client))).chain(neighbours(case)).collect();
-    let drivers: Vec<Boxed> = std::iter::once(driver).chain(works.with_driver()).collect();
-    let (drivers, client) = if local {
-        (drivers, None)
-    } else {
-        let title = clients(&study.roles.drivers);
-        (Vec::new(), Some(Frame { title, about: "", lines: Vec::new(), drivers, guests: Vec::new() }))
+    let served_elsewhere = study.roles.services.as_deref().filter(|host| *host != LOCAL);
+    let (served, services) = match served_elsewhere {
+        None => (works.on_services_host(Some(&cpus)), None),
+        Some(host) => (None, works.on_services_host(None).map(|served| machine(services(host, study), vec![served]))),
     };
-    let title = if local { "One host" } else { "The guests' host" }.to_owned();
+    let guests = arms.chain(works.beside(&cpus)).chain(served).chain(neighbours(case)).collect();
+    let drivers: Vec<Boxed> = std::iter::once(driver).chain(works.with_driver()).collect();
+    let (drivers, clients) =
+        if local { (drivers, None) } else { (Vec::new(), Some(machine(clients(&study.roles.drivers), drivers))) };
+    let others: Vec<Frame> = clients.into_iter().chain(services).collect();
+    let title = if others.is_empty() { "One host" } else { "The guests' host" }.to_owned();
     let about = match &case.schedule {
         CaseSchedule::Turns(_) => "the guests of all arms stand at one time and take turns",
         CaseSchedule::Pairs { .. } => {
@@ -102,8 +107,9 @@ fn bed(cases: &[&Case], findings: &Findings) -> TestBed {
     };
     TestBed {
         of: String::new(),
-        client,
-        link: link(study, local),
+        between: (!others.is_empty()).then(|| between(study)),
+        link: local.then(|| link(study)),
+        others,
         host: Frame { title, about, lines: each(cases, &works, findings), drivers, guests },
     }
 }
@@ -119,6 +125,17 @@ fn clients(hosts: &[String]) -> String {
         few if few.len() <= NAMED => format!("{} client machines: {}", few.len(), few.join(", ")),
         many => format!("{} client machines", many.len()),
     }
+}
+
+/// The host that serves the guests.
+fn services(host: &str, study: &Study) -> String {
+    let drives = study.roles.drivers.iter().any(|other| other == host);
+    format!("Services machine {host}{}", if drives { ", which offers load too" } else { "" })
+}
+
+/// A machine beside the guests' host.
+fn machine(title: String, drivers: Vec<Boxed>) -> Frame {
+    Frame { title, about: "", lines: Vec::new(), drivers, guests: Vec::new() }
 }
 
 /// What cases have, each once, in their order.
@@ -155,21 +172,26 @@ fn driver(cases: &[&Case], findings: &Findings) -> Boxed {
     Boxed { title, lines, beside: false }
 }
 
-fn link(study: &Study, local: bool) -> Boxed {
-    let wire = study.lab.wire.as_ref().map(|wire| match wire.attach {
+/// How the lab is on a network card, where it is.
+fn wire(study: &Study) -> Option<String> {
+    study.lab.wire.as_ref().map(|wire| match wire.attach {
         Attach::Bridge => format!("the lab's bridge is on the card {} of the host", wire.interface),
         Attach::Macvlan => format!("guests are attached to the card {} of the host, each by a macvlan", wire.interface),
-    });
-    if !local {
-        let lines = std::iter::once("as it was before the run".to_owned()).chain(wire).collect();
-        return Boxed { title: "Network between the machines".to_owned(), lines, beside: false };
-    }
+    })
+}
+
+fn between(study: &Study) -> Boxed {
+    let lines = std::iter::once("as it was before the run".to_owned()).chain(wire(study)).collect();
+    Boxed { title: "Network between the machines".to_owned(), lines, beside: false }
+}
+
+fn link(study: &Study) -> Boxed {
     let lab = &study.lab;
     let rate = lab.link_rate.map_or_else(|| "no bound of its rate".to_owned(), |rate| format!("{rate} each way"));
     let offloads = if lab.offloads { "offloads on" } else { "offloads off" };
     let bridge = (lab.attach() == Attach::Bridge).then(|| "a bridge in a network namespace".to_owned());
     let settings = format!("MTU {} B, {offloads}, {rate}", lab.mtu);
-    let lines = bridge.into_iter().chain([settings]).chain(wire).collect();
+    let lines = bridge.into_iter().chain([settings]).chain(wire(study)).collect();
     Boxed { title: "Network of the lab".to_owned(), lines, beside: false }
 }
 

@@ -1,7 +1,9 @@
 //! `[hosts]`: the machines that take part beside the host that tare is started on; `[roles]`: who does what.
 
+use std::net::IpAddr;
+
 use tare_model::density::metric;
-use tare_model::study::{Arm, Case, Host, LOCAL, LabSpec, Roles};
+use tare_model::study::{Arm, Case, Host, LOCAL, LabSpec, Roles, Wire};
 
 use super::{Context, listed, schema_of};
 use crate::file;
@@ -69,6 +71,7 @@ pub(super) fn roles(
     let written = table.and_then(|roles| roles.drivers.value.as_deref()).unwrap_or_default();
     let mut drivers: Vec<String> = Vec::new();
     let known = || std::iter::once(LOCAL).chain(file.hosts.value.iter().flatten().map(|host| host.key()));
+    let serving = table.map(|roles| &roles.services).filter(|services| services.value.is_some());
     for field in written {
         let Some(id) = field.value else { continue };
         if !known().any(|host| host == id) {
@@ -79,22 +82,80 @@ pub(super) fn roles(
                 "name each host once; `drivers` of a case says how many drivers there are",
             );
         } else if id == LOCAL
-            || (hosts.iter().any(|host| host.id == id) && (lab.wire.is_some() || reaches(field, context, arms)))
+            || (hosts.iter().any(|host| host.id == id)
+                && (lab.wire.is_some() || reaches(field, "write `drivers = [\"local\"]`", context, arms)))
         {
             // One that is wrong is reported where it stands.
             drivers.push(id.to_owned());
         }
     }
     let idle = file.hosts.value.iter().flatten().filter(|host| host.key() != LOCAL);
-    for host in idle.filter(|host| written.iter().all(|field| field.value != Some(host.key()))) {
+    let named = |id: &str| written.iter().chain(serving).any(|field| field.value == Some(id));
+    for host in idle.filter(|host| !named(host.key())) {
         let help = "name it in `[roles]`, such as `drivers = [\"NAME\"]`, or leave it out";
         host.wrong_key("has no role, so it would take no part", help);
     }
-    if drivers.is_empty() { Roles::default() } else { Roles { drivers } }
+    let services = serving.and_then(|field| {
+        let id = field.value?;
+        if known().any(|host| host == id) {
+            return serves(id, field, hosts, context, (arms, lab)).then(|| id.to_owned());
+        }
+        field.wrong(&format!("names the host `{id}`, which is not there"), suggest::help(id, "hosts", known()));
+        None
+    });
+    let drivers = if drivers.is_empty() { Roles::default().drivers } else { drivers };
+    Roles { drivers, services }
 }
 
-/// Whether all arms can be reached: a machine elsewhere cannot send a packet into the lab.
-fn reaches(item: &Cursor<'_>, context: &Context<'_>, arms: &[Arm]) -> bool {
+/// Whether guests of all arms reach a host that serves them.
+fn serves(
+    id: &str,
+    field: &Cursor<'_>,
+    hosts: &[Host],
+    context: &Context<'_>,
+    (arms, lab): (&[Arm], &LabSpec),
+) -> bool {
+    let outside = |arm: &&Arm| context.catalog.reaches_outside(&arm.platform, &arm.options);
+    if id == LOCAL {
+        let outside = arms.iter().find(outside);
+        if let Some(arm) = outside {
+            let what = format!("is this host, and no address is known at which the machine of `{}` finds it", arm.id);
+            field.wrong(&what, "name a host of `[hosts]` that this machine reaches");
+        }
+        return outside.is_none();
+    }
+    // One that is wrong is reported where it stands.
+    let Some(host) = hosts.iter().find(|host| host.id == id) else { return false };
+    match &lab.wire {
+        None => reaches(field, "leave `services` out", context, arms),
+        Some(wire) => arms.iter().all(|arm| outside(&arm)) || is_on(wire, field, host, context),
+    }
+}
+
+/// Whether the options of a host say where it is on the wire, which is the only network of guests there.
+fn is_on(wire: &Wire, field: &Cursor<'_>, host: &Host, context: &Context<'_>) -> bool {
+    let Some(range) = wire.addresses else { return true };
+    let (what, help) = match context.catalog.machine_address(&host.platform, &host.options) {
+        None => (
+            format!("names `{}`, which has no address on the wire", host.id),
+            "write its address there into its table in `[hosts]`",
+        ),
+        Some(IpAddr::V4(address)) if range.has(address) => (
+            format!("names `{}`, which has the address {address}, and that is one of the lab's own", host.id),
+            "leave it out of `addresses` of `[lab] wire`",
+        ),
+        Some(IpAddr::V4(address)) if range.shares_network_with(address) => return true,
+        Some(address) => (
+            format!("names `{}`, whose address {address} is not in the network of the wire ({range})", host.id),
+            "write its address there into its table in `[hosts]`: guests have no way to other networks",
+        ),
+    };
+    field.wrong(&what, help);
+    false
+}
+
+/// Whether all arms can be reached: a machine elsewhere cannot send a packet into the lab. `local`: how to do without such a machine.
+fn reaches(item: &Cursor<'_>, local: &str, context: &Context<'_>, arms: &[Arm]) -> bool {
     let inside: Vec<String> = arms
         .iter()
         .filter(|arm| !arm.platform.is_empty() && !context.catalog.reaches_outside(&arm.platform, &arm.options))
@@ -105,7 +166,9 @@ fn reaches(item: &Cursor<'_>, context: &Context<'_>, arms: &[Arm]) -> bool {
             "is a machine of its own and cannot reach {}: their network is inside this host and has no way out",
             inside.join(", ")
         );
-        item.wrong(&what, "write `drivers = [\"local\"]`, compare only arms that are machines of their own, or put the lab on a card of this host by `[lab] wire`");
+        let others =
+            "compare only arms that are machines of their own, or put the lab on a card of this host by `[lab] wire`";
+        item.wrong(&what, format!("{local}, {others}"));
     }
     inside.is_empty()
 }

@@ -1,5 +1,8 @@
 //! What it means for a run that some of its machines are not this host's guests.
 
+use std::collections::BTreeSet;
+
+use tare_model::layout::ServicePlace;
 use tare_model::study::{Arm, Attach, Case, CaseLoad, Study};
 
 use crate::catalog::Catalog;
@@ -54,6 +57,7 @@ pub(super) fn differences(study: &Study, catalog: &dyn Catalog) -> Vec<String> {
         ));
     }
     all.extend(study.cases.iter().filter_map(|case| idle_hosts(study, case)));
+    all.extend(study.roles.services.as_ref().map(|host| services(study, host, catalog)));
     all
 }
 
@@ -87,6 +91,30 @@ fn added(study: &Study, catalog: &dyn Catalog) -> Option<String> {
             named(&existing)
         )
     })
+}
+
+/// What is served from the host that the study names for that, and in which cases nothing is.
+fn services(study: &Study, host: &str, catalog: &dyn Catalog) -> String {
+    let (mut served, mut idle) = (BTreeSet::new(), Vec::new());
+    for case in &study.cases {
+        let guests = catalog.traits(&case.into()).guests;
+        let all = guests.into_iter().flat_map(|guest| guest.work.services);
+        let of_case: Vec<String> = all.filter(|own| own.place == ServicePlace::Driver).map(|own| own.what).collect();
+        if of_case.is_empty() {
+            idle.push(format!("`{}`", case.id));
+        }
+        served.extend(of_case);
+    }
+    if served.is_empty() {
+        return format!(
+            "`services` names `{host}`, and the guests of no case ask the driver's side for anything: nothing is served there"
+        );
+    }
+    let served = served.into_iter().collect::<Vec<_>>().join(", ");
+    let but = if idle.is_empty() { String::new() } else { format!("; {} asks for nothing there", idle.join(", ")) };
+    format!(
+        "what guests ask the driver's side for ({served}) is served from `{host}`, for each guest by an agent of its own{but}"
+    )
 }
 
 /// Which hosts offer no load in a case, for want of drivers.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tare_model::layout::ServicePlace;
 use tare_model::study::Guests;
 use tare_model::units::{ByteSize, Span};
 
@@ -236,6 +237,46 @@ fn arms_on_two_networks_are_planned_with_that_said() {
     let plan = plan(&study, &roomy(), &Fake).unwrap();
     let said = plan.differences.iter().any(|said| said.contains("one of these networks") && said.contains("`native`"));
     assert!(said, "{:?}", plan.differences);
+}
+
+/// A study of sites in guests on a wire, with this role and what else there is.
+fn served(services: &str, more: &str) -> Result<crate::LoadedStudy, crate::StudyError> {
+    let text = format!(
+        "schema = 1\nname = \"sites\"\nquestion = \"Which?\"\nbaseline = \"native\"\nblocks = 2\n\
+         [arms.native]\nplatform = \"native\"\n[guest]\ncpus = 1\nmemory = \"64MiB\"\n[phases]\nsteady-state = \"1s\"\n\
+         [lab]\nwire = {{ interface = \"e\", addresses = \"192.0.2.9-192.0.2.20/24\" }}\n\
+         [hosts.back]\nfar = {{ host = \"b\", address = \"192.0.2.2\" }}\n[roles]\nservices = \"{services}\"\n{more}"
+    );
+    crate::parse("sites.toml", &text, &Fake)
+}
+
+#[test]
+fn what_guests_ask_for_is_planned_on_the_host_that_the_study_names() {
+    let site = "[cases.site]\nworkload = \"web-banking\"\n";
+    let idle = "[cases.idle]\nworkload = \"rr\"\n";
+    let planned = |cases: &str| {
+        let study = served("back", cases).unwrap().study;
+        assert_eq!((study.roles.services.as_deref(), study.roles.drives_locally()), (Some("back"), true));
+        let plan = plan(&study, &roomy(), &Fake).unwrap();
+        (plan.differences.join("\n"), plan.layout)
+    };
+    let (said, layout) = planned(&format!("{site}{idle}"));
+    assert!(
+        said.contains("(backend) is served from `back`") && said.contains("`idle` asks for nothing there"),
+        "{said}"
+    );
+    let places = |case: &str| layout.works(case)[0].services.iter().map(|own| own.place).collect::<Vec<_>>();
+    assert_eq!((places("site"), places("idle")), (vec![ServicePlace::ServicesHost], vec![]));
+    let (said, _) = planned(site);
+    assert!(said.contains("is served from `back`") && !said.contains("asks for nothing"), "{said}");
+    let (said, _) = planned(idle);
+    assert!(said.contains("`services` names `back`") && said.contains("nothing is served there"), "{said}");
+    // A host without any role is still refused, and so is this host for machines elsewhere.
+    let error = served("local", site).unwrap_err();
+    assert_eq!(error.problems()[0].path, ["hosts", "back"]);
+    let error = elsewhere(FAR, "[roles]\nservices = \"local\"").unwrap_err();
+    let [problem] = error.problems() else { panic!("{error}") };
+    assert!(problem.path == ["roles", "services"] && problem.message.contains("`here`"), "{problem:?}");
 }
 
 #[test]

@@ -184,6 +184,38 @@ const WRONG: &[Wrong] = &[
     ("[roles]\ndrivers = [\"local\"]", "[roles]\ndrivers = [\"local\", \"local\"]", "roles.drivers.1", "a second time"),
     ("[roles]\ndrivers = [\"local\"]", "[roles]\ndrivers = []", "roles.drivers", "takes from 1 to 64"),
     ("[roles]\ndrivers = [\"local\"]", "[roles]\ndrivers = \"local\"", "roles.drivers", "must be a list"),
+    (
+        "[roles]\ndrivers = [\"local\"]",
+        "[roles]\nservices = \"lokal\"",
+        "roles.services",
+        "names the host `lokal`, which is not there",
+    ),
+    (
+        "[roles]\ndrivers = [\"local\"]",
+        "[hosts.c]\nfar = { host = \"db7\" }\n[roles]\nservices = \"c\"",
+        "roles.services",
+        "cannot reach `native`",
+    ),
+    (
+        "sample-interval = \"100ms\"\n\n[roles]\ndrivers = [\"local\"]",
+        "wire = { interface = \"e\", addresses = \"192.0.2.9-192.0.2.20/24\" }\n[hosts.c]\nfar = { host = \"db7\" }\n[roles]\nservices = \"c\"",
+        "roles.services",
+        "names `c`, which has no address on the wire",
+    ),
+    (
+        "sample-interval = \"100ms\"\n\n[roles]\ndrivers = [\"local\"]",
+        "wire = { interface = \"e\", addresses = \"192.0.2.9-192.0.2.20/24\" }\n\
+         [hosts.c]\nfar = { host = \"db7\", address = \"192.0.3.2\" }\n[roles]\nservices = \"c\"",
+        "roles.services",
+        "whose address 192.0.3.2 is not in the network of the wire (192.0.2.9-192.0.2.20/24)",
+    ),
+    (
+        "sample-interval = \"100ms\"\n\n[roles]\ndrivers = [\"local\"]",
+        "wire = { interface = \"e\", addresses = \"192.0.2.9-192.0.2.20/24\" }\n\
+         [hosts.c]\nfar = { host = \"db7\", address = \"192.0.2.20\" }\n[roles]\nservices = \"c\"",
+        "roles.services",
+        "has the address 192.0.2.20, and that is one of the lab's own",
+    ),
     ("[cases.idle]", "[cases.idle_]", "cases.idle_", "it has '_' in it"),
     ("label = \"idle host\"", "lable = \"idle host\"", "cases.idle.lable", "did you mean `label`?"),
     ("workload = \"rr\"", "workload = \"rt\"", "cases.idle.workload", "did you mean `rr`?"),

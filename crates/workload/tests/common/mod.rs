@@ -11,7 +11,9 @@ use tare_model::load::{LoadModel, Phases};
 use tare_model::traits::TurnTraits;
 use tare_model::turns::{TurnSpec, Turns, Waiting};
 use tare_wire::Link;
-use tare_workload::{Driven, DriverSite, Prepared, SameClock, Schedule, SetupSite, WorkSite, Workload, WorkloadError};
+use tare_workload::{
+    BackendSite, Driven, DriverSite, Prepared, SameClock, Schedule, SetupSite, WorkSite, Workload, WorkloadError,
+};
 
 /// Where an agent's guest is: see [`Agent::start_hiding`].
 pub const GUEST: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 97, 0, 2));
@@ -136,7 +138,7 @@ pub fn work_site<'a>(
         rate_per_s: None,
         merge: false,
         timeout: TIMEOUT,
-        client_address: None,
+        backend: BackendSite { link: agent.link(), address: None, listen: None, host: None },
         instances: 1,
         commands: None,
         services: None,

@@ -16,7 +16,7 @@ use tare_workload::{DriverSite, WorkSite};
 
 use super::drive::{Ready, end_work};
 use super::governed::Governed;
-use super::target::{Target, note_clocks};
+use super::target::{Target, note_hosts};
 use super::{Gathered, Stop, Trial};
 use crate::cancel::Cancel;
 use crate::observer::ScaleUpNow;
@@ -185,7 +185,7 @@ impl Ascending<'_> {
     }
 
     fn end_drivers(&mut self, gathered: &mut Gathered) {
-        note_clocks(&self.targets, gathered);
+        note_hosts(&self.targets, gathered);
         for target in std::mem::take(&mut self.targets) {
             end_clients(target, gathered);
         }
