@@ -104,13 +104,23 @@ impl Trial<'_> {
             asked.map_err(|error| self.stop(Phase::Connect, n, &error, gathered))?;
         }
         weigh_idle(gathered);
-        gathered.measured().iter().enumerate().map(|(index, guest)| self.target(index, index, &**guest)).collect()
+        let guests = gathered.measured();
+        let mut clients = self.start_clients(0, guests.len())?.into_iter();
+        let drivers = self.case.load.guests().drivers as usize;
+        let targets = guests.iter().enumerate().map(|(index, guest)| {
+            let own = clients.by_ref().take(drivers).collect();
+            self.target((index, index), &**guest, own)
+        });
+        targets.collect()
     }
 
-    /// Starts the agents of a guest's drivers. `serial`: which it is of all that the trial has had.
-    pub(super) fn target(&self, index: usize, serial: usize, guest: &dyn Guest) -> Result<Target, Stop> {
-        let drivers = self.case.load.guests().drivers as usize;
-        let clients = (0..drivers).map(|driver| self.start_client(serial * drivers + driver));
+    /// A guest with its drivers' agents. `serial`: which it is of all that the trial has had.
+    pub(super) fn target(
+        &self,
+        (index, serial): (usize, usize),
+        guest: &dyn Guest,
+        clients: Vec<Client>,
+    ) -> Result<Target, Stop> {
         Ok(Target {
             index,
             link: Arc::clone(guest.link()),
@@ -119,7 +129,7 @@ impl Trial<'_> {
             data: guest.data().cloned(),
             commands: guest.commands().cloned(),
             size: guest.spec().size,
-            clients: clients.collect::<Result<_, _>>()?,
+            clients,
             services: self.start_services(index, serial)?,
         })
     }
@@ -144,11 +154,16 @@ impl Trial<'_> {
         started.map(Some).map_err(failed)
     }
 
-    /// Starts the agent of one of the trial's drivers, counted over all guests.
-    fn start_client(&self, driver: usize) -> Result<Client, Stop> {
+    /// Starts the agents of the drivers of so many guests, the first of which is the trial's guest of this number.
+    pub(super) fn start_clients(&self, first: usize, guests: usize) -> Result<Vec<Client>, Stop> {
         let stem = self.stem();
-        let name = if driver == 0 { format!("c{stem}") } else { format!("c{stem}x{driver}") };
-        Client::start(self.bench, &self.bench.site, (driver, name), self.task.platform.reach()).map_err(|reason| {
+        let drivers = self.case.load.guests().drivers as usize;
+        let named = |driver: usize| {
+            let name = if driver == 0 { format!("c{stem}") } else { format!("c{stem}x{driver}") };
+            (driver, name)
+        };
+        let all = (first * drivers..(first + guests) * drivers).map(named).collect();
+        Client::start_all(self.bench, &self.bench.site, all, self.task.platform.reach()).map_err(|reason| {
             let reason = format!("the driver's agent: {}", fit(&reason));
             Stop { phase: Phase::Connect, reason }
         })
