@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tare_model::fact;
 use tare_model::guest::{GuestData, GuestSize, GuestSpec};
+use tare_model::token::Token;
 use tare_model::trial::Phase;
 use tare_platform::{Guest, Reach};
 use tare_wire::Request;
@@ -14,6 +15,7 @@ use super::{Gathered, Stop, Trial};
 use crate::client::Client;
 use crate::idle::IdleMemory;
 use crate::neighbours;
+use crate::parallel;
 use crate::text::fit;
 use crate::time_limits::TIMEOUT;
 
@@ -121,6 +123,8 @@ impl Trial<'_> {
         guest: &dyn Guest,
         clients: Vec<Client>,
     ) -> Result<Target, Stop> {
+        let services = self.start_services(index, serial)?;
+        admit(guest, &clients, services.as_ref()).map_err(|reason| Stop { phase: Phase::Connect, reason })?;
         Ok(Target {
             index,
             link: Arc::clone(guest.link()),
@@ -130,7 +134,7 @@ impl Trial<'_> {
             commands: guest.commands().cloned(),
             size: guest.spec().size,
             clients,
-            services: self.start_services(index, serial)?,
+            services,
         })
     }
 
@@ -218,6 +222,23 @@ impl Trial<'_> {
         gathered.busy = neighbours::keep_busy(&gathered.guests, first)?;
         Ok(())
     }
+}
+
+/// Gives all agents of a guest a token that no others have: who does not show it is let into none of their servers.
+fn admit(guest: &dyn Guest, clients: &[Client], services: Option<&Client>) -> Result<(), String> {
+    let mut bits = [0; Token::LEN];
+    let drawn = rustix::rand::getrandom(&mut bits, rustix::rand::GetRandomFlags::empty());
+    if drawn != Ok(bits.len()) {
+        return Err(format!("the kernel gives no random bits for a token: {drawn:?}"));
+    }
+    let token = Token::new(bits);
+    let links = clients.iter().chain(services).map(Client::link).chain([guest.link()]);
+    let asked = parallel::on_hosts(
+        links.enumerate(),
+        || false,
+        |link| link.call(Request::Admit { token }, TIMEOUT).map(drop).map_err(|error| error.to_string()),
+    );
+    asked.into_iter().flatten().collect()
 }
 
 /// Notes what a guest takes of the host's memory, before anything was asked of it but whether it is there: the mean
