@@ -250,7 +250,8 @@ fn load(link: &Link) -> Result<()> {
 
 fn drive(link: &Link, server: &SocketServer, kind: &SocketDrive) -> Result<()> {
     let task = Packed::of(server)?;
-    let Reply::Serving { server, address } = ask(link, Request::Serve { task, bind: IpAddr::V4(Ipv4Addr::LOCALHOST) })?
+    let Reply::Serving { server, address } =
+        ask(link, Request::Serve { task, bind: IpAddr::V4(Ipv4Addr::LOCALHOST), from: None })?
     else {
         return Err("no server".into());
     };

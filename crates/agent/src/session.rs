@@ -177,9 +177,10 @@ fn perform(work: &Work, request: Request, came_ns: u64) -> Result<Reply, String>
     match request {
         Request::Facts => Ok(Reply::Facts(facts::read())),
         Request::Describe { redact } => Ok(Reply::Described(Box::new(facts::machine(redact)))),
-        Request::Serve { task, bind } => work.serve(&task, bind),
+        Request::Serve { task, bind, from } => work.serve(&task, bind, from),
         Request::StopServe { server } => work.stop_serve(server),
-        Request::PrepareDrive(spec) => work.prepare_drive(&spec),
+        Request::Admit { token } => work.admit(token),
+        Request::PrepareDrive(spec) => work.prepare_drive(*spec),
         Request::StartDrive { drive, start_at_ns } => work.start_drive(drive, start_at_ns),
         Request::Busy { threads, work: kind } => work.busy(threads, kind),
         Request::StopBusy { busy } => work.stop_busy(busy),

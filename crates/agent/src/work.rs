@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use tare_driver::{busy, drive, serve};
+use tare_driver::serve::{self, Door};
+use tare_driver::{busy, drive};
 use tare_model::Span;
 use tare_model::drive::{BusyStretch, BusyWork, DriveSpec};
 use tare_model::hold::HoldSpec;
 use tare_model::packed::Packed;
+use tare_model::token::Token;
 use tare_probe::GuestProbe;
 use tare_wire::{ExecSpec, Reply};
 
@@ -23,6 +25,8 @@ type Answer = Result<Reply, String>;
 #[derive(Default)]
 pub struct Work {
     last_number: AtomicU64,
+    /// Set once: an agent serves one trial.
+    token: OnceLock<Token>,
     servers: Mutex<HashMap<u64, serve::Server>>,
     busy: Mutex<HashMap<u64, Arc<busy::Busy>>>,
     drives: Mutex<HashMap<u64, drive::Prepared>>,
@@ -48,9 +52,15 @@ impl Work {
         self.last_number.fetch_add(1, Ordering::Relaxed) + 1
     }
 
+    /// Takes the token that servers ask for from now on, and that drivers show.
+    pub fn admit(&self, token: Token) -> Answer {
+        self.token.set(token).map(|()| Reply::Done).map_err(|_| "it has a token already".to_owned())
+    }
+
     /// Starts a server.
-    pub fn serve(&self, task: &Packed, bind: IpAddr) -> Answer {
-        let server = serve::start(task, bind).map_err(|error| error.to_string())?;
+    pub fn serve(&self, task: &Packed, bind: IpAddr, from: Option<IpAddr>) -> Answer {
+        let door = Door { bind, from, token: self.token.get().copied() };
+        let server = serve::start(task, door).map_err(|error| error.to_string())?;
         let (number, address) = (self.number(), server.addr);
         lock(&self.servers).insert(number, server);
         Ok(Reply::Serving { server: number, address })
@@ -63,8 +73,9 @@ impl Work {
     }
 
     /// Opens a driver's connections.
-    pub fn prepare_drive(&self, spec: &DriveSpec) -> Answer {
-        let prepared = drive::prepare(spec, &self.cancelled).map_err(|error| error.to_string())?;
+    pub fn prepare_drive(&self, spec: DriveSpec) -> Answer {
+        let spec = DriveSpec { token: self.token.get().copied(), ..spec };
+        let prepared = drive::prepare(&spec, &self.cancelled).map_err(|error| error.to_string())?;
         let number = self.number();
         lock(&self.drives).insert(number, prepared);
         Ok(Reply::Prepared { drive: number })

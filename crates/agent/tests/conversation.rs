@@ -444,7 +444,7 @@ fn drive_spec(link: &Link, warm_up_ms: u64, steady_ms: u64) -> DriveSpec {
     };
     let bind = std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
     let Reply::Serving { address, .. } =
-        link.call(Request::Serve { task: Packed::of(&spec).unwrap(), bind }, TIMEOUT).unwrap()
+        link.call(Request::Serve { task: Packed::of(&spec).unwrap(), bind, from: None }, TIMEOUT).unwrap()
     else {
         panic!("it does not serve");
     };

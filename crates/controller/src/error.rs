@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use tare_model::Refusal;
 use tare_model::field::FieldError;
 use tare_model::plan::CpuPlacement;
 use tare_model::units::ByteSize;
@@ -23,15 +24,11 @@ pub enum ControllerError {
         /// What is wrong.
         source: FieldError,
     },
-    /// A machine beside this host cannot be used.
-    #[error("host `{host}`: {reason}\nremedy: {remedy}")]
-    NoHost {
-        /// Its id.
-        host: String,
-        /// Why.
-        reason: String,
-        /// What would help.
-        remedy: String,
+    /// Machines beside this host cannot be used.
+    #[error("{}", each_host(.refused))]
+    NoHosts {
+        /// Their ids, and why each cannot, in the order of the study. Never empty.
+        refused: Vec<(String, Refusal)>,
     },
     /// A workload of the plan cannot be used on this host.
     #[error("case `{case}`: this host does not meet a requirement of `{workload}`: {reason}\nremedy: {remedy}")]
@@ -187,4 +184,11 @@ pub enum ControllerError {
         /// The folder.
         path: PathBuf,
     },
+}
+
+/// What is wrong with each host, and what would help.
+fn each_host(refused: &[(String, Refusal)]) -> String {
+    let of =
+        |(host, Refusal { reason, remedy }): &(String, Refusal)| format!("host `{host}`: {reason}\nremedy: {remedy}");
+    refused.iter().map(of).collect::<Vec<_>>().join("\n")
 }

@@ -14,6 +14,7 @@ use crate::bench::Place;
 use crate::data_storage;
 use crate::error::ControllerError;
 use crate::host_memory;
+use crate::parallel;
 use crate::registry::Registry;
 use crate::remote_guests;
 
@@ -61,20 +62,32 @@ impl Made {
             }
             workloads.insert(case.id.clone(), workload);
         }
-        let hosts = study.hosts.iter().map(|other| Ok((other.id.clone(), Self::host(other, registry, &host)?)));
-        let hosts = hosts.collect::<Result<_, ControllerError>>()?;
-        Ok(Self { platforms, workloads, hosts })
+        Ok(Self { platforms, workloads, hosts: Self::hosts(&study.hosts, registry, &host)? })
     }
 
-    /// What leads to a host beside this one.
-    fn host(of: &Host, registry: &dyn Registry, here: &HostView) -> Result<Box<dyn Platform>, ControllerError> {
-        let Host { id, platform, options: own } = of;
-        let made = registry.platform(platform, own);
-        let machine = made.map_err(|source| ControllerError::Registry { what: format!("host `{id}`"), source })?;
-        match machine.check(here) {
-            Err(Refusal { reason, remedy }) => Err(ControllerError::NoHost { host: id.clone(), reason, remedy }),
-            Ok(_) => Ok(machine),
+    /// What leads to the hosts beside this one. All are asked at one time, and all that cannot be used are named.
+    fn hosts(
+        all: &[Host],
+        registry: &dyn Registry,
+        here: &HostView,
+    ) -> Result<BTreeMap<String, Box<dyn Platform>>, ControllerError> {
+        let mut hosts = BTreeMap::new();
+        for Host { id, platform, options } in all {
+            let made = registry.platform(platform, options);
+            let machine = made.map_err(|source| ControllerError::Registry { what: format!("host `{id}`"), source })?;
+            hosts.insert(id.clone(), machine);
         }
+        let asked = all.iter().filter_map(|host| Some((&host.id, hosts.get(&host.id)?)));
+        let said = parallel::on_hosts(asked, || false, |machine| Ok(machine.check(here).err()));
+        let refused = all.iter().zip(said).filter_map(|(Host { id, .. }, said)| {
+            let refusal = match said? {
+                Ok(refusal) => refusal?,
+                Err(why) => Refusal::new(why, "report it"),
+            };
+            Some((id.clone(), refusal))
+        });
+        let refused: Vec<(String, Refusal)> = refused.collect();
+        if refused.is_empty() { Ok(hosts) } else { Err(ControllerError::NoHosts { refused }) }
     }
 
     /// The hosts that offer load.

@@ -134,7 +134,8 @@ impl Agents {
         let client = if in_lab {
             None
         } else {
-            Some(Client::start(bench, &site, (0, "setup-client".into()), Reach::Outside).map_err(failed)?)
+            let started = Client::start_all(bench, &site, vec![(0, "setup-client".into())], Reach::Outside);
+            started.map_err(failed)?.pop()
         };
         Ok(Self { here, client })
     }

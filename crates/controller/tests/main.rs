@@ -8,5 +8,6 @@ mod common;
 mod cpu_target;
 mod density;
 mod failing;
+mod hosts;
 mod several;
 mod tiles;

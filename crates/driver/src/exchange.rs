@@ -1,6 +1,5 @@
 //! Raw sockets: request and response, bulk streams, and the loop that does nothing.
 
-use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -14,6 +13,7 @@ use crate::connections::{self, Common, DriverThread};
 use crate::control::Armed;
 use crate::course::{Course, Drive, first_target};
 use crate::crr::TcpCrr;
+use crate::door::Door;
 use crate::link::{self, Bulk, Link};
 use crate::null::Null;
 use crate::payload::Payload;
@@ -21,7 +21,7 @@ use crate::pipelined::Pipeline;
 use crate::server::Server;
 use crate::stream::Stream;
 use crate::tally::Tally;
-use crate::task::{Drives, Kind, Serves, any_port};
+use crate::task::{Drives, Kind, Serves};
 use crate::tcp::TcpRr;
 use crate::udp::UdpRr;
 use crate::{DriverError, net, serve_crr, serve_rr, serve_stream, serve_udp, sockopt, stream};
@@ -177,7 +177,7 @@ fn work((spec, kind): (&DriveSpec, SocketDrive), link: &Link, thread: &DriverThr
             let send = SendSettings { method, chunk_bytes, window_bytes };
             let (index, within) = (thread.worker.index, (CONNECT_TIMEOUT, Some(thread.breaker)));
             let target = spec.targets[index as usize % spec.targets.len()];
-            let open = || Bulk::open(target, &spec.socket, (direction, &send), index, within);
+            let open = || Bulk::open(target, &spec.socket, (direction, &send), (index, spec.token), within);
             stream::run(&Stream { thread, send, receive, open: &open }, bulk)
         }
         (Link::Null | Link::Bulk(_), _) => thread.offer(Null),
@@ -185,34 +185,33 @@ fn work((spec, kind): (&DriveSpec, SocketDrive), link: &Link, thread: &DriverThr
 }
 
 impl Serves for SocketServer {
-    fn serve(self, bind: IpAddr) -> Result<Server, DriverError> {
-        let at = any_port(bind);
+    fn serve(self, door: Door) -> Result<Server, DriverError> {
         match self {
             Self::Rr { exchange, request_bytes, response_bytes, wait, delay_permille, socket } => {
                 check_exchange(exchange, request_bytes, response_bytes)?;
                 let sizes = serve_rr::Sizes { request: request_bytes, response: response_bytes, wait, delay_permille };
                 match exchange {
-                    Exchange::TcpRr => {
-                        Server::listen(at, &socket, 0)?.accepting(move |shared, fd| serve_rr::serve(shared, fd, sizes))
-                    }
+                    Exchange::TcpRr => Server::listen(door, &socket, 0)?
+                        .accepting(move |shared, fd| serve_rr::serve(shared, fd, sizes)),
                     Exchange::TcpCrr => {
                         let acceptors = serve_crr::acceptors();
-                        Server::listen(at, &socket, acceptors)?.with_threads(acceptors, move |shared, fd, i| {
+                        Server::listen(door, &socket, acceptors)?.with_threads(acceptors, move |shared, fd, i| {
                             serve_crr::accept_and_serve(shared, fd, sizes, i)
                         })
                     }
                     Exchange::UdpRr => {
-                        let (fd, addr) = net::bind_udp(at, &socket)?;
-                        Server::new(fd, addr, false, 0)?
+                        let (fd, addr) = net::bind_udp(door.address(), &socket)?;
+                        let bind = door.bind;
+                        Server::new(fd, addr, (false, 0), door)?
                             .with_threads(1, move |shared, fd, _| serve_udp::welcome(shared, fd, bind, sizes, &socket))
                     }
                 }
             }
             Self::Stream { method, receive, chunk_bytes, window_bytes, socket } => {
                 check_bulk(chunk_bytes, window_bytes)?;
-                let (fd, addr) = net::listen_tcp(at, &socket, false)?;
+                let (fd, addr) = net::listen_tcp(door.address(), &socket, false)?;
                 let send = SendSettings { method, chunk_bytes, window_bytes };
-                Server::new(fd, addr, true, 0)?
+                Server::new(fd, addr, (true, 0), door)?
                     .accepting(move |shared, fd| serve_stream::serve(shared, fd, &send, receive))
             }
         }

@@ -57,6 +57,7 @@ mod control;
 mod course;
 mod crew;
 mod crr;
+mod door;
 mod fill;
 mod head;
 mod null;

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use tare_model::drive::{Direction, DriveSpec, Exchange, SocketDrive, SocketOptions};
+use tare_model::token::Token;
 
 use crate::bulk::{SendSettings, Window};
 use crate::control::Breaker;
@@ -49,20 +50,23 @@ pub(crate) fn connect(
     granted: &mut Vec<(String, String)>,
 ) -> Result<Link, DriverError> {
     let Some(target) = target else { return Ok(Link::Null) };
+    let token = spec.token;
     match kind {
         SocketDrive::Rr { exchange, request_bytes, response_bytes, .. } => {
             let hello = |purpose| Hello { purpose, request_bytes, response_bytes, connection: index };
             match exchange {
                 Exchange::TcpRr => {
-                    tcp::connect(target, &spec.socket, true, &hello(Purpose::TcpRr), (timeout, None)).map(Link::Tcp)
+                    let words = (&hello(Purpose::TcpRr), token);
+                    tcp::connect(target, &spec.socket, true, words, (timeout, None)).map(Link::Tcp)
                 }
                 Exchange::UdpRr => {
                     let loss_timeout = Duration::from_nanos(spec.loss_timeout_ns);
-                    udp::connect(target, &spec.socket, &hello(Purpose::UdpRr), loss_timeout).map(Link::Udp)
+                    udp::connect(target, &spec.socket, (&hello(Purpose::UdpRr), token), loss_timeout).map(Link::Udp)
                 }
                 // Its connections are made during the run; this one only asks whether the server fits.
                 Exchange::TcpCrr => {
-                    let fd = tcp::connect(target, &spec.socket, true, &hello(Purpose::TcpCrr), (timeout, None))?;
+                    let words = (&hello(Purpose::TcpCrr), token);
+                    let fd = tcp::connect(target, &spec.socket, true, words, (timeout, None))?;
                     if granted.is_empty() {
                         *granted = sockopt::granted(fd.as_fd(), true);
                     }
@@ -72,11 +76,11 @@ pub(crate) fn connect(
         }
         SocketDrive::Pipelined { request_bytes, response_bytes } => {
             let hello = Hello { purpose: Purpose::TcpRr, request_bytes, response_bytes, connection: index };
-            tcp::connect(target, &spec.socket, true, &hello, (timeout, None)).map(Link::Tcp)
+            tcp::connect(target, &spec.socket, true, (&hello, token), (timeout, None)).map(Link::Tcp)
         }
         SocketDrive::Stream { direction, method, chunk_bytes, window_bytes, .. } => {
             let send = SendSettings { method, chunk_bytes, window_bytes };
-            Bulk::open(target, &spec.socket, (direction, &send), index, (timeout, None)).map(Link::Bulk)
+            Bulk::open(target, &spec.socket, (direction, &send), (index, token), (timeout, None)).map(Link::Bulk)
         }
         SocketDrive::Null => Ok(Link::Null),
     }
@@ -88,7 +92,7 @@ impl Bulk {
         target: SocketAddr,
         options: &SocketOptions,
         (direction, send): (Direction, &SendSettings),
-        index: u32,
+        (index, token): (u32, Option<Token>),
         within: (Duration, Option<&Breaker>),
     ) -> Result<Self, DriverError> {
         let to_guest = match direction {
@@ -98,7 +102,7 @@ impl Bulk {
         };
         let purpose = if to_guest { Purpose::BulkToGuest } else { Purpose::BulkFromGuest };
         let hello = Hello { purpose, request_bytes: 0, response_bytes: 0, connection: index };
-        let fd = tcp::connect(target, options, false, &hello, within)?;
+        let fd = tcp::connect(target, options, false, (&hello, token), within)?;
         let window = if to_guest { Window::new(send) } else { Ok(None) };
         let window = window.map_err(DriverError::resource("make the file to send"))?;
         Ok(Self { fd, to_guest, window })

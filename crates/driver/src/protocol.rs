@@ -6,6 +6,7 @@
 //! A hello is [`HELLO_LEN`] bytes and its answer [`REPLY_LEN`], integers big-endian. On TCP both are the
 //! first bytes of a connection (for connect-request-response of the first connection only), on UDP a
 //! datagram each. The first byte of a hello has its high bit set, and that of a request never has.
+//! The last bytes of a hello are the trial's token; a server that has one answers nobody who does not show it.
 
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
@@ -13,13 +14,16 @@ use std::time::Duration;
 
 use rustix::net::SendFlags;
 use tare_model::drive::Wait;
+use tare_model::token::Token;
 
 use crate::{DriverError, net};
 
-/// Bytes of a [`Hello`].
-pub const HELLO_LEN: usize = 24;
+/// Bytes of a [`Hello`] without the token.
+const WORDS_LEN: usize = 24;
+/// Bytes of a hello as it is sent, with a token or zeros in its place.
+pub const HELLO_LEN: usize = WORDS_LEN + Token::LEN;
 /// Bytes of a [`Reply`].
-pub const REPLY_LEN: usize = 24;
+pub const REPLY_LEN: usize = WORDS_LEN;
 /// What the datagram that ends a UDP exchange begins with; it is [`HELLO_LEN`] bytes long.
 pub(crate) const GOODBYE: [u8; 8] = *b"\xA5tareBYE";
 /// Tells a server that sends bulk data to start.
@@ -77,9 +81,9 @@ pub struct Hello {
 }
 
 impl Hello {
-    /// As sent.
-    pub fn encode(&self) -> [u8; HELLO_LEN] {
-        let mut out = [0; HELLO_LEN];
+    /// As sent, without the token.
+    pub fn encode(&self) -> [u8; WORDS_LEN] {
+        let mut out = [0; WORDS_LEN];
         out[..8].copy_from_slice(&MAGIC);
         out[8] = self.purpose as u8;
         out[12..16].copy_from_slice(&self.request_bytes.to_be_bytes());
@@ -90,7 +94,7 @@ impl Hello {
 
     /// As received; `None` when it is no hello.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let bytes: &[u8; HELLO_LEN] = bytes.try_into().ok()?;
+        let bytes: &[u8; WORDS_LEN] = bytes.try_into().ok()?;
         if bytes[..8] != MAGIC {
             return None;
         }
@@ -101,6 +105,22 @@ impl Hello {
             connection: word(bytes, 20),
         })
     }
+}
+
+/// The first words of a driver as they are sent, with its token.
+pub(crate) fn first_words((hello, token): (&Hello, Option<Token>)) -> [u8; HELLO_LEN] {
+    let mut out = [0; HELLO_LEN];
+    out[..WORDS_LEN].copy_from_slice(&hello.encode());
+    if let Some(token) = token {
+        out[WORDS_LEN..].copy_from_slice(token.bits());
+    }
+    out
+}
+
+/// The first words of a driver as they are received, and what it shows for a token; `None` when they are none.
+pub(crate) fn heard(bytes: &[u8]) -> Option<(Hello, [u8; Token::LEN])> {
+    let (words, shown) = bytes.split_at_checked(WORDS_LEN)?;
+    Some((Hello::decode(words)?, shown.try_into().ok()?))
 }
 
 /// A server's answer to a hello: what it serves.
@@ -176,18 +196,22 @@ pub(crate) fn judge(target: SocketAddr, hello: &Hello, answer: &[u8]) -> Result<
 }
 
 /// Says hello on a fresh TCP connection and sees the server answer that it fits.
-pub(crate) fn introduce(fd: BorrowedFd<'_>, target: SocketAddr, hello: &Hello) -> Result<(), DriverError> {
+pub(crate) fn introduce(
+    fd: BorrowedFd<'_>,
+    target: SocketAddr,
+    words: (&Hello, Option<Token>),
+) -> Result<(), DriverError> {
     let failed = |source: rustix::io::Errno| DriverError::Connect { target, source: source.into() };
     net::receive_timeout(fd, Some(ANSWER_TIMEOUT)).map_err(failed)?;
     let not_ours = |what: &str| DriverError::NotOurs { target, got: what.to_owned() };
-    net::send_full(fd, &hello.encode(), SendFlags::empty())
+    net::send_full(fd, &first_words(words), SendFlags::empty())
         .map_err(|_| not_ours("it closed the connection before the first request"))?;
     let mut answer = [0; REPLY_LEN];
     let got = net::receive_full(fd, &mut answer, Wait::Block).map_err(|errno| match errno {
         rustix::io::Errno::AGAIN => not_ours("it accepted the connection but did not answer within 5 s"),
         _ => not_ours("it reset the connection at the first request"),
     })?;
-    judge(target, hello, &answer[..got])?;
+    judge(target, words.0, &answer[..got])?;
     net::receive_timeout(fd, None).map_err(failed)
 }
 
@@ -206,7 +230,7 @@ pub(crate) fn closing_count(note: &[u8]) -> Option<u64> {
     (*magic == CLOSING).then(|| u64::from_be_bytes(count.try_into().unwrap_or_default()))
 }
 
-fn word(bytes: &[u8; HELLO_LEN], at: usize) -> u32 {
+fn word(bytes: &[u8; WORDS_LEN], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
@@ -224,6 +248,15 @@ mod tests {
         assert!(HELLO.encode()[0] & 0x80 != 0);
         assert_eq!(closing_count(&closing(77)), Some(77));
         assert_eq!(closing_count(&[0; CLOSING_LEN]), None);
+    }
+
+    #[test]
+    fn a_token_goes_with_a_hello_and_zeros_where_there_is_none() {
+        let token = Token::new([7; Token::LEN]);
+        let sent = first_words((&HELLO, Some(token)));
+        assert!(heard(&sent).is_some_and(|(hello, shown)| hello == HELLO && token.is(&shown)));
+        assert_eq!(heard(&first_words((&HELLO, None))), Some((HELLO, [0; Token::LEN])));
+        assert!(heard(&HELLO.encode()).is_none() && heard(&sent[..HELLO_LEN - 1]).is_none());
     }
 
     #[test]

@@ -2,13 +2,13 @@
 //!
 //! The tool's part and the agent's part of a workload agree on a [`Task`](tare_model::packed::Task); nothing between them knows what it is.
 
-use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
 
 use tare_model::drive::DriveSpec;
 use tare_model::packed::Packed;
 
 use crate::course::Drive;
+use crate::door::Door;
 use crate::server::Server;
 use crate::task::Kind;
 use crate::{DriverError, workloads};
@@ -26,8 +26,8 @@ pub(crate) fn prepare(spec: &DriveSpec, cancel: &AtomicBool) -> Result<Box<dyn D
 }
 
 /// See [`Serves::serve`](crate::task::Serves::serve).
-pub(crate) fn serve(task: &Packed, bind: IpAddr) -> Result<Server, DriverError> {
-    find("server", task, |kind| kind.serve)?(task, bind)
+pub(crate) fn serve(task: &Packed, door: Door) -> Result<Server, DriverError> {
+    find("server", task, |kind| kind.serve)?(task, door)
 }
 
 /// Does what a workload asks of its part in the agent, and returns what came of it, packed. Setting `cancel` ends it early.

@@ -9,7 +9,7 @@ use crate::clock::now_ns;
 use crate::error::reason_of;
 use crate::net;
 use crate::payload::stamp_len;
-use crate::protocol::{HELLO_LEN, Hello, Purpose, Reply};
+use crate::protocol::{HELLO_LEN, Hello, Purpose, Reply, heard};
 use crate::server::{HELLO_TIMEOUT, Shared};
 
 /// What is served.
@@ -27,15 +27,20 @@ impl Sizes {
     }
 }
 
-/// Hears a driver's first words.
-pub(crate) fn hear(fd: BorrowedFd<'_>) -> Result<Hello, String> {
+/// Hears a driver's first words. `None`: whoever connected is none of the trial's drivers, which is counted.
+pub(crate) fn hear(shared: &Shared, fd: BorrowedFd<'_>) -> Result<Option<Hello>, String> {
     net::receive_timeout(fd, Some(HELLO_TIMEOUT)).map_err(reason_of)?;
-    let mut hello = [0; HELLO_LEN];
-    let got = net::receive_full(fd, &mut hello, Wait::Block)
-        .map_err(|errno| format!("no hello from a driver: {}", reason_of(errno)))?;
-    let hello = Hello::decode(&hello[..got]).ok_or_else(|| "something that is no driver connected".to_owned())?;
+    let mut words = [0; HELLO_LEN];
+    // Who breaks off, or says nothing for long, shows no token either.
+    let got = net::receive_full(fd, &mut words, Wait::Block).unwrap_or(0);
+    let Some((hello, shown)) = heard(&words[..got]) else {
+        if !shared.stopping() {
+            shared.tally.stranger();
+        }
+        return Ok(None);
+    };
     net::receive_timeout(fd, None).map_err(reason_of)?;
-    Ok(hello)
+    Ok(shared.admits(&shown).then_some(hello))
 }
 
 /// Answers them. A driver that wants something else tells its user.
@@ -46,7 +51,8 @@ pub(crate) fn answer(fd: BorrowedFd<'_>, reply: &Reply) -> Result<(), String> {
 /// Serves one connection until the driver closes it.
 pub(crate) fn serve(shared: &Shared, fd: &OwnedFd, sizes: Sizes) -> Result<(), String> {
     let fd = fd.as_fd();
-    let (hello, reply) = (hear(fd)?, sizes.reply(Purpose::TcpRr, 0));
+    let Some(hello) = hear(shared, fd)? else { return Ok(()) };
+    let reply = sizes.reply(Purpose::TcpRr, 0);
     answer(fd, &reply)?;
     if !reply.fits(&hello) {
         return Ok(());

@@ -26,7 +26,7 @@ pub(crate) fn serve(
 ) -> Result<(), String> {
     let fd = fd.as_fd();
     let reply = Reply { serves: Purpose::BulkToGuest, request_bytes: 0, response_bytes: 0, port: 0 };
-    let hello = hear(fd)?;
+    let Some(hello) = hear(shared, fd)? else { return Ok(()) };
     if !reply.fits(&hello) {
         return answer(fd, &reply);
     }

@@ -14,7 +14,7 @@ use tare_model::drive::{SocketOptions, Wait};
 use crate::error::reason_of;
 use crate::net;
 use crate::payload::stamp_len;
-use crate::protocol::{GOODBYE, HELLO_LEN, Hello, Purpose};
+use crate::protocol::{GOODBYE, HELLO_LEN, Purpose, heard};
 use crate::serve_rr::Sizes;
 use crate::server::Shared;
 
@@ -37,12 +37,16 @@ pub(crate) fn welcome(shared: &Arc<Shared>, fd: &OwnedFd, bind: IpAddr, sizes: S
                 continue;
             }
         };
-        let (Some(from), Some(hello)) = (from, Hello::decode(&buffer[..length])) else {
+        let (Some(from), Some((hello, shown))) = (from, heard(&buffer[..length])) else {
             if !shared.stopping() {
-                shared.tally.error("something that is no driver sent a datagram".to_owned());
+                shared.tally.stranger();
             }
             continue;
         };
+        // From here on the driver has a socket that its address alone reaches.
+        if !shared.admits(&shown) {
+            continue;
+        }
         let fits = sizes.reply(Purpose::UdpRr, 0).fits(&hello);
         // A driver that repeats its hello, because the answer was lost, gets the same port again.
         let port = match ports.get(&from) {

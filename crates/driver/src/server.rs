@@ -1,7 +1,7 @@
 //! The guest's end: a server that listens from the moment it is made and is gone when [`Server::stop`] returns.
 
-use std::collections::{BTreeMap, HashMap};
-use std::net::{SocketAddr, TcpStream};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -9,11 +9,13 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::net::{Shutdown, SocketFlags, accept_with, shutdown};
+use rustix::net::{Shutdown, SocketFlags, acceptfrom_with, shutdown};
 pub use tare_model::drive::ServeReport;
 use tare_model::drive::SocketOptions;
+use tare_model::token::Token;
 
 use crate::control::Breaker;
+use crate::door::Door;
 use crate::error::reason_of;
 use crate::sys::thread_cpu;
 use crate::times::Times;
@@ -50,6 +52,12 @@ pub(crate) struct Shared {
     pub tally: ServeTally,
     /// One for each thread that opens and closes connections by itself.
     pub breakers: Vec<Breaker>,
+    /// Whose connections are accepted; `None`: everybody's.
+    from: Option<IpAddr>,
+    /// What a driver shows; `None`: every driver is let in.
+    token: Option<Token>,
+    /// From where somebody has shown it.
+    known: Mutex<BTreeSet<IpAddr>>,
     connections: Mutex<Connections>,
 }
 
@@ -64,6 +72,7 @@ struct Connections {
 #[derive(Debug, Default)]
 pub(crate) struct ServeTally {
     connections: AtomicU64,
+    strangers: AtomicU64,
     bytes_in: AtomicU64,
     bytes_out: AtomicU64,
     /// Windows that bulk data was sent from, and how many of them lay in huge pages.
@@ -83,6 +92,11 @@ impl ServeTally {
         self.connections.fetch_add(connections, Ordering::Relaxed);
         self.bytes_in.fetch_add(bytes_in, Ordering::Relaxed);
         self.bytes_out.fetch_add(bytes_out, Ordering::Relaxed);
+    }
+
+    /// Somebody came who is no driver of the trial.
+    pub fn stranger(&self) {
+        self.strangers.fetch_add(1, Ordering::Relaxed);
     }
 
     pub fn window(&self, huge: bool) {
@@ -117,9 +131,9 @@ impl ServeTally {
 
 impl Server {
     /// A server that listens for connections of TCP which send small pieces at once (TCP_NODELAY).
-    pub(crate) fn listen(at: SocketAddr, socket: &SocketOptions, breakers: usize) -> Result<Self, DriverError> {
-        let (fd, addr) = net::listen_tcp(at, socket, true)?;
-        Self::new(fd, addr, true, breakers)
+    pub(crate) fn listen(door: Door, socket: &SocketOptions, breakers: usize) -> Result<Self, DriverError> {
+        let (fd, addr) = net::listen_tcp(door.address(), socket, true)?;
+        Self::new(fd, addr, (true, breakers), door)
     }
 
     /// Its counts.
@@ -127,11 +141,16 @@ impl Server {
         &self.shared.tally
     }
 
-    /// A server on a socket that is bound, with so many breakers for threads that open and close connections by themselves.
-    pub(crate) fn new(fd: OwnedFd, addr: SocketAddr, tcp: bool, breakers: usize) -> Result<Self, DriverError> {
+    /// A server on a socket that is bound, of TCP or UDP, with so many breakers for threads that open and close connections by themselves.
+    pub(crate) fn new(
+        fd: OwnedFd,
+        addr: SocketAddr,
+        (tcp, breakers): (bool, usize),
+        Door { from, token, .. }: Door,
+    ) -> Result<Self, DriverError> {
         let granted = sockopt::granted(fd.as_fd(), tcp);
         let breakers = (0..breakers).map(|_| Breaker::default()).collect();
-        let shared = Arc::new(Shared { breakers, ..Shared::default() });
+        let shared = Arc::new(Shared { breakers, from, token, ..Shared::default() });
         Ok(Self { addr, shared, socket: Arc::new(fd), threads: Vec::new(), granted, tcp })
     }
 
@@ -159,7 +178,7 @@ impl Server {
         serve: impl Fn(&Shared, &OwnedFd) -> Result<(), String> + Clone + Send + 'static,
     ) -> Result<Self, DriverError> {
         self.with_threads(1, move |shared, listener, _| {
-            while let Some(fd) = shared.accept(listener) {
+            while let Some((fd, _)) = shared.accept(listener) {
                 shared.adopt(fd, serve.clone());
             }
         })
@@ -179,6 +198,7 @@ impl Server {
         let errors = tally.errors.lock().unwrap_or_else(PoisonError::into_inner);
         ServeReport {
             connections: tally.connections.load(Ordering::Relaxed),
+            strangers: tally.strangers.load(Ordering::Relaxed),
             bytes_in: tally.bytes_in.load(Ordering::Relaxed),
             bytes_out: tally.bytes_out.load(Ordering::Relaxed),
             errors: errors.iter().map(|(reason, count)| (reason.clone(), *count)).collect(),
@@ -247,15 +267,41 @@ impl Shared {
         self.stop.load(Ordering::SeqCst)
     }
 
-    /// The next connection; `None` when the server stops.
-    pub fn accept(&self, listener: &OwnedFd) -> Option<OwnedFd> {
+    /// Whether what a driver shows is the token that it is to show. Otherwise it is counted as a stranger.
+    pub fn admits(&self, shown: &[u8; Token::LEN]) -> bool {
+        let admitted = self.token.is_none_or(|token| token.is(shown));
+        if !admitted {
+            self.tally.stranger();
+        }
+        admitted
+    }
+
+    /// Whether everybody at an address is let in without showing the token again.
+    pub fn knows(&self, address: Option<IpAddr>) -> bool {
+        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        self.token.is_none() || address.is_some_and(|address| known().contains(&address))
+    }
+
+    /// Somebody at an address has shown the token.
+    pub fn remember(&self, address: Option<IpAddr>) {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).extend(address);
+    }
+
+    /// The next connection, and where it comes from; `None` when the server stops.
+    pub fn accept(&self, listener: &OwnedFd) -> Option<(OwnedFd, Option<IpAddr>)> {
         loop {
-            let accepted = accept_with(listener, SocketFlags::CLOEXEC);
+            let accepted = acceptfrom_with(listener, SocketFlags::CLOEXEC);
             if self.stopping() {
                 return None;
             }
             match accepted {
-                Ok(fd) => return Some(fd),
+                Ok((fd, from)) => {
+                    let from = from.and_then(|from| SocketAddr::try_from(from).ok()).map(|from| from.ip());
+                    if self.from.is_none() || self.from == from {
+                        return Some((fd, from));
+                    }
+                    self.tally.stranger();
+                }
                 // The driver gave up between its request and our answer: the next one, please.
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
                 Err(errno) => {

@@ -1,6 +1,5 @@
 //! What the agent's part of a workload does: it drives load, serves, or does something at once.
 
-use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 
 use tare_model::drive::DriveSpec;
@@ -8,6 +7,7 @@ use tare_model::packed::{Packed, Task, pack_outcome};
 
 use crate::DriverError;
 use crate::course::Drive;
+use crate::door::Door;
 use crate::server::Server;
 
 /// A task that is to drive load.
@@ -18,8 +18,8 @@ pub(crate) trait Drives: Task {
 
 /// A task that is to serve.
 pub(crate) trait Serves: Task {
-    /// Listens on an address whose port the kernel chooses.
-    fn serve(self, bind: IpAddr) -> Result<Server, DriverError>;
+    /// Listens at a door.
+    fn serve(self, door: Door) -> Result<Server, DriverError>;
 }
 
 /// A task that is done at once.
@@ -31,7 +31,7 @@ pub(crate) trait Calls: Task {
 /// What prepares a driver.
 type Prepare = fn(&DriveSpec, &AtomicBool) -> Result<Box<dyn Drive>, DriverError>;
 /// What starts a server.
-type Serve = fn(&Packed, IpAddr) -> Result<Server, DriverError>;
+type Serve = fn(&Packed, Door) -> Result<Server, DriverError>;
 /// What does a task at once.
 type Call = fn(&Packed, &AtomicBool) -> Result<Vec<u8>, DriverError>;
 
@@ -55,16 +55,11 @@ impl Kind {
     }
 
     pub const fn serves<T: Serves>() -> Self {
-        Self { serve: Some(|task, bind| task.unpack::<T>()?.serve(bind)), ..Self::of::<T>() }
+        Self { serve: Some(|task, door| task.unpack::<T>()?.serve(door)), ..Self::of::<T>() }
     }
 
     pub const fn calls<T: Calls>() -> Self {
         let call = |task: &Packed, cancel: &AtomicBool| Ok(pack_outcome::<T>(&task.unpack::<T>()?.call(cancel))?);
         Self { call: Some(call), ..Self::of::<T>() }
     }
-}
-
-/// Where a server listens: the kernel chooses the port.
-pub(crate) const fn any_port(bind: IpAddr) -> SocketAddr {
-    SocketAddr::new(bind, 0)
 }

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use tare_model::drive::SocketOptions;
+use tare_model::token::Token;
 
 use crate::control::{Armed, Breaker};
 use crate::error::Failure;
@@ -18,7 +19,7 @@ pub(crate) fn connect(
     target: SocketAddr,
     options: &SocketOptions,
     no_delay: bool,
-    hello: &Hello,
+    words: (&Hello, Option<Token>),
     (timeout, breaker): (Duration, Option<&Breaker>),
 ) -> Result<OwnedFd, DriverError> {
     let fd = net::tcp_socket_for(&target, options, no_delay)?;
@@ -27,7 +28,7 @@ pub(crate) fn connect(
         None => None,
     };
     net::connect_within(fd.as_fd(), target, timeout)?;
-    introduce(fd.as_fd(), target, hello)?;
+    introduce(fd.as_fd(), target, words)?;
     drop(armed);
     Ok(fd)
 }

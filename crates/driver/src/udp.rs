@@ -7,13 +7,14 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use tare_model::drive::{SocketOptions, Wait};
+use tare_model::token::Token;
 
 use crate::clock::now_ns;
 use crate::control::Armed;
 use crate::error::{Failure, reason_of};
 use crate::operation::{Done, Operation};
 use crate::payload::Payload;
-use crate::protocol::{GOODBYE, HELLO_LEN, Hello, REPLY_LEN, judge};
+use crate::protocol::{GOODBYE, HELLO_LEN, Hello, REPLY_LEN, first_words, judge};
 use crate::{DriverError, net};
 
 /// Hellos sent before a server counts as absent, one second apart.
@@ -23,7 +24,7 @@ const HELLOS: u32 = 5;
 pub(crate) fn connect(
     target: SocketAddr,
     options: &SocketOptions,
-    hello: &Hello,
+    words: (&Hello, Option<Token>),
     loss_timeout: Duration,
 ) -> Result<OwnedFd, DriverError> {
     let failed = |source: Errno| DriverError::Connect { target, source: source.into() };
@@ -32,10 +33,10 @@ pub(crate) fn connect(
     // Longer than a reply, so that a longer datagram is not mistaken for one.
     let mut answer = [0; REPLY_LEN + 1];
     for _ in 0..HELLOS {
-        send(&fd, &hello.encode(), SendFlags::empty()).map_err(failed)?;
+        send(&fd, &first_words(words), SendFlags::empty()).map_err(failed)?;
         match net::receive(fd.as_fd(), &mut answer, Wait::Block) {
             Ok(n) => {
-                let reply = judge(target, hello, &answer[..n])?;
+                let reply = judge(target, words.0, &answer[..n])?;
                 let own = SocketAddr::new(target.ip(), reply.port);
                 rustix::net::connect(&fd, &own).map_err(failed)?;
                 net::receive_timeout(fd.as_fd(), Some(loss_timeout)).map_err(failed)?;

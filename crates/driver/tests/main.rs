@@ -24,6 +24,7 @@ mod store;
 #[path = "../../../workloads/store/tests/flow.rs"]
 mod store_flow;
 mod streams;
+mod tokens;
 mod truth;
 mod turns;
 #[path = "../../../workloads/web/tests/agent.rs"]

@@ -17,7 +17,7 @@ use crate::common::*;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 use tare_driver::clock::{now_ns, sleep_until};
-use tare_driver::protocol::{HELLO_LEN, Hello, Purpose, Reply};
+use tare_driver::protocol::{HELLO_LEN, Hello, Purpose, REPLY_LEN, Reply};
 use tare_driver::schedule::Schedule;
 use tare_model::Histogram;
 use tare_model::drive::{DriveResult, Exchange};
@@ -83,7 +83,7 @@ fn serve(mut connection: TcpStream, law: Law, first: &Mutex<Option<u64>>, entrie
     connection.set_nodelay(true).unwrap();
     let mut hello = [0; HELLO_LEN];
     connection.read_exact(&mut hello).unwrap();
-    let index = Hello::decode(&hello).unwrap().connection;
+    let index = Hello::decode(&hello[..REPLY_LEN]).unwrap().connection;
     let reply = Reply { serves: Purpose::TcpRr, request_bytes: 16, response_bytes: 16, port: 0 };
     connection.write_all(&reply.encode()).unwrap();
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(u64::from(index));

@@ -12,6 +12,7 @@ pub use crate::busy::{BusyCount, BusyDone, BusyStretch, BusyWork};
 use crate::Histogram;
 use crate::load::{LoadModel, Phases};
 use crate::packed::{PackError, Packed, Task, pack_outcome, unpack_outcome};
+use crate::token::Token;
 use crate::trial::Step;
 use crate::turns::{Turns, TurnsDone};
 
@@ -191,6 +192,9 @@ pub struct DriveSpec {
     pub loss_timeout_ns: u64,
     /// Length of an interval of the series, nanoseconds.
     pub interval_ns: u64,
+    /// What is shown to servers of tare's when a connection is opened. The agent puts it there that was given it ([`Token`]).
+    #[serde(skip)]
+    pub token: Option<Token>,
 }
 
 impl DriveSpec {
@@ -209,6 +213,7 @@ impl DriveSpec {
             record: true,
             loss_timeout_ns: 1_000_000_000,
             interval_ns: 100_000_000,
+            token: None,
         }
     }
 }
@@ -351,6 +356,8 @@ pub struct ServeReport {
     pub errors: Vec<(String, u64)>,
     /// What the kernel granted of the socket settings, as name and value.
     pub granted: Vec<(String, String)>,
+    /// Connections (UDP: datagrams to the server's own port) of those who are no drivers of the trial, and were closed (UDP: not answered).
+    pub strangers: u64,
     /// Requests answered, where the server answers requests that it can tell apart.
     pub requests: u64,
     /// How long each took, from its last byte to the answer's, nanoseconds.

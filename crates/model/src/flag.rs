@@ -17,6 +17,8 @@ pub const UNSAFE: &str = "unsafe";
 pub const NOT_COMPARABLE: &str = "not-comparable";
 /// The driver's threads waited for a CPU.
 pub const DRIVER_STARVED: &str = "driver-starved";
+/// Somebody connected to a server of the trial who is none of its drivers.
+pub const STRANGER_CONNECTED: &str = "stranger-connected";
 /// The driver ran short of ports.
 pub const DRIVER_PORTS: &str = "driver-ports";
 /// The driver's CPUs were busy.

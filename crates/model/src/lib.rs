@@ -44,6 +44,7 @@ pub mod secret;
 pub mod sql;
 pub mod study;
 pub mod text;
+pub mod token;
 pub mod traits;
 pub mod trial;
 pub mod turns;

@@ -29,6 +29,7 @@ mod secrets;
 mod size;
 mod starts;
 mod storage;
+mod strangers;
 mod survive;
 mod turns;
 mod vsphere;

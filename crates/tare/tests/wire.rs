@@ -40,6 +40,11 @@ struct Beside {
 
 impl Beside {
     fn new(ours: &Sshd, number: u8) -> Self {
+        Self::forced(ours, number, "")
+    }
+
+    /// One whose sshd has a further line of settings.
+    fn forced(ours: &Sshd, number: u8, line: &str) -> Self {
         let folder = ours.folder().display().to_string();
         let go = ours.folder().join(format!("go-{number}"));
         let log = ours.folder().join(format!("beside-{number}.log"));
@@ -49,7 +54,7 @@ impl Beside {
         }
         let config = std::fs::read_to_string(ours.folder().join(format!("{PLAIN}.conf"))).unwrap();
         let config = config.replace("127.0.0.1", &format!("10.99.{number}.2"));
-        std::fs::write(ours.folder().join(format!("beside-{number}")), config).unwrap();
+        std::fs::write(ours.folder().join(format!("beside-{number}")), config + line).unwrap();
         let script = "ip link set lo up; until [ -e \"$1/go-$2\" ]; do sleep 0.02; done; \
                       exec /usr/sbin/sshd -D -e -f \"$1/beside-$2\" 2>\"$1/beside-$2.log\"";
         let mut command = Command::new("unshare");
@@ -74,6 +79,19 @@ impl Beside {
         std::fs::write(go, "").unwrap();
         until("its sshd", || std::fs::read_to_string(&log).unwrap_or_default().contains("listening"));
         Self { number, sshd }
+    }
+
+    /// Each connection to it waits until as many were made to another host: only those who ask both at one time get on.
+    fn keeping_step_with(ours: &Sshd, number: u8, other: u8) -> Self {
+        let at = ours.folder().display();
+        let script = format!(
+            "#!/bin/sh\nmade() {{ ls {at} | grep -c \"^made-$1-\"; }}\nn=$(($(made {number}) + 1)); : >{at}/made-{number}-$n; i=0\n\
+             until [ $(made {other}) -ge $n ]; do i=$((i + 1)); [ $i -lt 400 ] || exit 66; sleep 0.05; done\n\
+             exec sh -c \"$SSH_ORIGINAL_COMMAND\"\n"
+        );
+        let path = ours.folder().join(format!("step-{number}"));
+        std::fs::write(&path, script).unwrap();
+        Self::forced(ours, number, &format!("ForceCommand sh {}\n", path.display()))
     }
 
     /// As a study names it.
@@ -420,6 +438,41 @@ fn a_host_that_is_lost_fails_its_trial_with_its_name_and_leaves_nothing() {
         let _back = Beside::new(ours, 1);
         run(&["reap"]);
         assert_eq!(left_by_runs_into(folder.path()), Vec::<String>::new());
+    });
+}
+
+#[test]
+fn hosts_are_asked_and_start_and_end_their_drivers_at_one_time() {
+    apart(skipped, |ours| {
+        switch();
+        let hosts = [Beside::keeping_step_with(ours, 1, 2), Beside::keeping_step_with(ours, 2, 1)];
+        let case = "[cases.idle]\nworkload = \"null\"\nguests = 2\n";
+        let study = common::study(1, CONTAINER, "256MiB", &[("warm-up", "100ms"), ("steady-state", "200ms")], case);
+        let folder = tempfile::tempdir().unwrap();
+        let study = write_study(folder.path(), &on_the_wire(&study, ours, &[&hosts[0], &hosts[1]]));
+        let out = folder.path().join("run");
+        let output = run(&["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+        expect_code(&output, 0);
+        assert_eq!(outcomes(&out), vec!["completed"; 2], "{}", stderr(&output));
+        assert_eq!(left_by_runs_into(folder.path()), Vec::<String>::new());
+    });
+}
+
+#[test]
+fn all_hosts_that_do_not_answer_are_named_before_anything_is_started() {
+    apart(skipped, |ours| {
+        switch();
+        let hosts = [Beside::new(ours, 1), Beside::forced(ours, 2, "ForceCommand exit 0\n"), Beside::new(ours, 3)];
+        ip("link set m3 down");
+        let folder = tempfile::tempdir().unwrap();
+        let study = on_the_wire(&small_study(1, CONTAINER), ours, &[&hosts[0], &hosts[1], &hosts[2]]);
+        let (path, out) = (write_study(folder.path(), &study), folder.path().join("run"));
+        let output = run(&["run", path.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+        expect_code(&output, 4);
+        let said = stderr(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains("host `client-2`: ") && said.contains("no POSIX shell"), "{said}");
+        assert!(said.contains("host `client-3`: ") && !said.contains("host `client-1`"), "{said}");
+        assert!(!out.exists(), "a run folder was made");
     });
 }
 

@@ -9,6 +9,7 @@ use tare_model::environment::Machine;
 use tare_model::hold::HoldSpec;
 use tare_model::packed::Packed;
 use tare_model::sample::Sample;
+use tare_model::token::Token;
 
 /// A request with the number that its answer will carry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -51,6 +52,8 @@ pub enum Request {
         task: Packed,
         /// Address to listen on; the kernel chooses the port.
         bind: IpAddr,
+        /// Whose connections are accepted, where that is one machine alone.
+        from: Option<IpAddr>,
     },
     /// Stop a server.
     StopServe {
@@ -160,6 +163,11 @@ pub enum Request {
         /// How long.
         stretch: BusyStretch,
     },
+    /// From now on, let into tare's own servers only who shows this token, and show it to them.
+    Admit {
+        /// The token.
+        token: Token,
+    },
 }
 
 impl Request {
@@ -192,6 +200,7 @@ impl Request {
             Self::StopSampling => "stop sampling",
             Self::Bye => "end",
             Self::RunBusy { .. } => "compute for a while",
+            Self::Admit { .. } => "take the trial's token",
         }
     }
 }

@@ -323,7 +323,7 @@ impl WorkSite<'_> {
 
     /// Has the guest's agent start a server; its number, and where the client finds it.
     pub(crate) fn serve<T: Task>(&self, task: &T) -> Result<(u64, SocketAddr), WorkloadError> {
-        match self.ask_guest(Request::Serve { task: Packed::of(task)?, bind: self.guest_listen })? {
+        match self.ask_guest(Request::Serve { task: Packed::of(task)?, bind: self.guest_listen, from: None })? {
             Reply::Serving { server, address } => Ok((server, SocketAddr::new(self.guest_address, address.port()))),
             _ => Err(Self::unexpected("guest", "start a server")),
         }
@@ -365,6 +365,7 @@ impl DriverSite<'_> {
             record,
             loss_timeout_ns,
             interval_ns,
+            token: None,
         };
         match self.client.call(Request::PrepareDrive(Box::new(spec)), timeout) {
             Ok(Reply::Prepared { drive }) => Ok(drive),

@@ -217,6 +217,14 @@ pub fn merge_steps(all: &mut Vec<Step>, more: Vec<Step>) {
 pub fn add_server(report: &ServeReport, driven: &mut Driven) -> Option<u64> {
     let granted = report.granted.iter().map(|(name, value)| (format!("server {name}"), value.clone()));
     driven.facts.extend(granted);
+    if report.strangers > 0 {
+        let detail = format!(
+            "{} connections or datagrams to the guest's server were not of this trial's drivers: they did not show its token. They were not answered and \
+             are in no count; what they took of the guest's time and of the network is in the figures",
+            report.strangers
+        );
+        driven.flags.push(Flag { kind: flag::STRANGER_CONNECTED.to_owned(), detail });
+    }
     let (first, _) = report.errors.first()?;
     let count = report.errors.iter().map(|(_, count)| count).sum();
     for (reason, n) in &report.errors {

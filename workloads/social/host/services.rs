@@ -201,7 +201,9 @@ impl Beside {
             folder: self.folder.clone(),
             delay_ns: parameters.file_delay.ns,
         };
-        let request = Request::Serve { task: Packed::of(&spec)?, bind: services.address };
+        // As the database does.
+        let from = Some(site.guest_address);
+        let request = Request::Serve { task: Packed::of(&spec)?, bind: services.address, from };
         match services.link.call(request, site.timeout) {
             Ok(Reply::Serving { server, address }) => {
                 self.store = Some(server);

@@ -228,7 +228,7 @@ fn late(result: &DriveResult) -> Option<Flag> {
 fn add_report(report: &ServeReport, seen: Seen, driven: &mut Driven) {
     let errors = report.errors.iter().map(|(reason, n)| (format!("latency probe: {reason}"), *n)).collect();
     // What was granted to its sockets would stand in place of what was granted to the streams'.
-    add_server(&ServeReport { errors, ..ServeReport::default() }, driven);
+    add_server(&ServeReport { errors, strangers: report.strangers, ..ServeReport::default() }, driven);
     if seen.answered > 0 && report.cpu_ns > 0 {
         // The server counts over all phases.
         let each_s = report.cpu_ns as f64 * 1e-9 / seen.answered as f64;

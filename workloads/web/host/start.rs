@@ -130,7 +130,7 @@ fn backend(site: &WorkSite<'_>, parameters: &Parameters, salt: u64) -> Result<(u
         return Err(Failure::new("start the backend on the driver's side", why, remedy).into());
     };
     let task = Packed::of(&BackendSpec { salt, delay_ns: parameters.backend_delay.ns })?;
-    match site.backend.link.call(Request::Serve { task, bind }, site.timeout) {
+    match site.backend.link.call(Request::Serve { task, bind, from: None }, site.timeout) {
         Ok(Reply::Serving { server, address }) => Ok((server, SocketAddr::new(at, address.port()))),
         Ok(_) => Err(WorkSite::unexpected("backend", "start a server")),
         Err(source) => Err(WorkloadError::Agent { side: "backend", source }),

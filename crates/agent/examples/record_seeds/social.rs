@@ -20,7 +20,7 @@ pub fn social(link: &Link) -> Result<()> {
     let bind = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let (scale, path) = (Scale::of(25), folder.to_string_lossy().into_owned());
     let task = Packed::of(&StoreSpec { scale, instances: 2, folder: path, delay_ns: 0 })?;
-    let Reply::Serving { server, address } = ask(link, Request::Serve { task, bind })? else {
+    let Reply::Serving { server, address } = ask(link, Request::Serve { task, bind, from: None })? else {
         return Err("no file store".into());
     };
     for request in ["PUT /1/person/2501t.jpg", "GET /3/person/1.jpg"] {

@@ -7,6 +7,7 @@ use super::drive::cancel;
 use super::target::Target;
 use super::{Gathered, Stop, Task, Trial};
 use crate::bench::Bench;
+use crate::client::Client;
 use crate::host::cpu_s;
 use crate::neighbours;
 use crate::parallel;
@@ -45,9 +46,8 @@ impl Trial<'_> {
         };
         let found = parallel::each(&gathered.halt, prepared.iter_mut().take(1), find, |n| cancel(&sites[n]))
             .map_err(|(n, error)| self.stop(Phase::Drive, n, &error, gathered))?;
-        for client in targets.into_iter().flat_map(Target::into_clients) {
-            client.end().map_err(|reason| Stop { phase: Phase::Teardown, reason })?;
-        }
+        let left = Client::end_all(targets.into_iter().flat_map(Target::into_clients).collect());
+        left.into_iter().next().map_or(Ok(()), |reason| Err(Stop { phase: Phase::Teardown, reason }))?;
         let none = || Stop { phase: Phase::Drive, reason: "there was no guest to try it in".to_owned() };
         found.into_iter().next().ok_or_else(none)
     }

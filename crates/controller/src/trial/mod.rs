@@ -48,7 +48,7 @@ use crate::time_limits::timeout;
 
 use drive::Ready;
 use governed::{Governed, Standing};
-use target::{Given, Target, named, note_hosts};
+use target::{Given, Target, end_clients, named, note_hosts};
 use turns::OwnTurns;
 
 pub use calibrate::calibrate;
@@ -440,11 +440,7 @@ impl<'a> Trial<'a> {
     /// Ends the agents of the drivers, and of what the guests use.
     fn end_drivers(&self, targets: Vec<Target>, gathered: &mut Gathered) {
         note_hosts(&targets, gathered);
-        for client in targets.into_iter().flat_map(Target::into_clients) {
-            if let Err(reason) = client.end() {
-                gathered.flag("teardown", reason);
-            }
-        }
+        end_clients(targets, gathered);
     }
 
     /// Why something ended in a phase, with all that is known.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tare_model::fact;
 use tare_model::guest::{GuestData, GuestSize, GuestSpec};
+use tare_model::token::Token;
 use tare_model::trial::Phase;
 use tare_platform::{Guest, Reach};
 use tare_wire::Request;
@@ -14,6 +15,7 @@ use super::{Gathered, Stop, Trial};
 use crate::client::Client;
 use crate::idle::IdleMemory;
 use crate::neighbours;
+use crate::parallel;
 use crate::text::fit;
 use crate::time_limits::TIMEOUT;
 
@@ -105,13 +107,26 @@ impl Trial<'_> {
             asked.map_err(|error| self.stop(Phase::Connect, n, &error, gathered))?;
         }
         weigh_idle(gathered);
-        gathered.measured().iter().enumerate().map(|(index, guest)| self.target(index, index, &**guest)).collect()
+        let guests = gathered.measured();
+        let mut clients = self.start_clients(0, guests.len())?.into_iter();
+        let drivers = self.case.load.guests().drivers as usize;
+        let targets = guests.iter().enumerate().map(|(index, guest)| {
+            let own = clients.by_ref().take(drivers).collect();
+            self.target((index, index), &**guest, own)
+        });
+        targets.collect()
     }
 
-    /// Starts the agents of a guest's drivers. `serial`: which it is of all that the trial has had.
-    pub(super) fn target(&self, index: usize, serial: usize, guest: &dyn Guest) -> Result<Target, Stop> {
-        let drivers = self.case.load.guests().drivers as usize;
-        let clients = (0..drivers).map(|driver| self.start_client(serial * drivers + driver));
+    /// A guest with its drivers' agents. `serial`: which it is of all that the trial has had.
+    pub(super) fn target(
+        &self,
+        (index, serial): (usize, usize),
+        guest: &dyn Guest,
+        clients: Vec<Client>,
+    ) -> Result<Target, Stop> {
+        let (services, backend) = (self.start_services(index, serial)?, self.start_backend(index, serial)?);
+        let others = clients.iter().chain(&services).chain(&backend);
+        admit(guest, others).map_err(|reason| Stop { phase: Phase::Connect, reason })?;
         Ok(Target {
             index,
             link: Arc::clone(guest.link()),
@@ -120,9 +135,9 @@ impl Trial<'_> {
             data: guest.data().cloned(),
             commands: guest.commands().cloned(),
             size: guest.spec().size,
-            clients: clients.collect::<Result<_, _>>()?,
-            services: self.start_services(index, serial)?,
-            backend: self.start_backend(index, serial)?,
+            clients,
+            services,
+            backend,
         })
     }
 
@@ -165,10 +180,12 @@ impl Trial<'_> {
         Client::start_on(self.bench, &self.bench.site, place, name, reach).map(Some).map_err(failed)
     }
 
-    /// Starts the agent of one of the trial's drivers, counted over all guests.
-    fn start_client(&self, driver: usize) -> Result<Client, Stop> {
-        let name = self.agent_name('c', driver);
-        Client::start(self.bench, &self.bench.site, (driver, name), self.task.platform.reach()).map_err(|reason| {
+    /// Starts the agents of the drivers of so many guests, the first of which is the trial's guest of this number.
+    pub(super) fn start_clients(&self, first: usize, guests: usize) -> Result<Vec<Client>, Stop> {
+        let drivers = self.case.load.guests().drivers as usize;
+        let named = |driver: usize| (driver, self.agent_name('c', driver));
+        let all = (first * drivers..(first + guests) * drivers).map(named).collect();
+        Client::start_all(self.bench, &self.bench.site, all, self.task.platform.reach()).map_err(|reason| {
             let reason = format!("the driver's agent: {}", fit(&reason));
             Stop { phase: Phase::Connect, reason }
         })
@@ -223,6 +240,23 @@ impl Trial<'_> {
         gathered.busy = neighbours::keep_busy(&gathered.guests, first)?;
         Ok(())
     }
+}
+
+/// Gives all agents of a guest a token that no others have: who does not show it is let into none of their servers.
+fn admit<'a>(guest: &'a dyn Guest, others: impl Iterator<Item = &'a Client>) -> Result<(), String> {
+    let mut bits = [0; Token::LEN];
+    let drawn = rustix::rand::getrandom(&mut bits, rustix::rand::GetRandomFlags::empty());
+    if drawn != Ok(bits.len()) {
+        return Err(format!("the kernel gives no random bits for a token: {drawn:?}"));
+    }
+    let token = Token::new(bits);
+    let links = others.map(Client::link).chain([guest.link()]);
+    let asked = parallel::on_hosts(
+        links.enumerate(),
+        || false,
+        |link| link.call(Request::Admit { token }, TIMEOUT).map(drop).map_err(|error| error.to_string()),
+    );
+    asked.into_iter().flatten().collect()
 }
 
 /// Notes what a guest takes of the host's memory, before anything was asked of it but whether it is there: the mean

@@ -108,6 +108,12 @@ pub(super) fn note_hosts(targets: &[Target], gathered: &mut Gathered) {
     gathered.flags.extend(flags.into_values());
 }
 
+/// Ends the agents of the guests' drivers, and of what the guests use; those that did not go are named in a flag.
+pub(super) fn end_clients(targets: Vec<Target>, gathered: &mut Gathered) {
+    let left = Client::end_all(targets.into_iter().flat_map(Target::into_clients).collect());
+    left.into_iter().for_each(|reason| gathered.flag("teardown", reason));
+}
+
 /// The first measured guest's name in the samples: the same in every trial, so that trials can be laid over one another.
 const TARGET: &str = "target";
 

@@ -94,7 +94,7 @@ impl Ground<'_> {
     fn drive(&self, guest: &dyn Guest, server: &SocketServer, drive: &SocketDrive) -> Result<DriveResult, Broken> {
         let packed = |error: PackError| error.to_string();
         let task = Packed::of(server).map_err(packed)?;
-        let (server, target) = match self.ask(guest, Request::Serve { task, bind: guest.listen() })? {
+        let (server, target) = match self.ask(guest, Request::Serve { task, bind: guest.listen(), from: None })? {
             Reply::Serving { server, address } => (server, SocketAddr::new(guest.address(), address.port())),
             other => return Err(format!("asked to serve, it answered {other:?}")),
         };

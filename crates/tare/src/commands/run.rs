@@ -172,7 +172,7 @@ pub fn can_be_made(out: &Path) -> Result<(), Failure> {
 fn failure(error: &ControllerError, study: &str) -> Failure {
     let exit = match error {
         ControllerError::Unavailable { .. }
-        | ControllerError::NoHost { .. }
+        | ControllerError::NoHosts { .. }
         | ControllerError::Unusable { .. }
         | ControllerError::NoRoom { .. }
         | ControllerError::Lab(_)

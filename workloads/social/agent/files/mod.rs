@@ -10,7 +10,6 @@ mod kept;
 mod upload;
 mod way;
 
-use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -22,10 +21,11 @@ use self::answer::Answer;
 use self::computed::Filler;
 use self::kept::Folder;
 use self::way::Way;
+use crate::door::Door;
 use crate::error::reason_of;
 use crate::head::{self, Body, Head, Parsed};
 use crate::server::{Server, Shared};
-use crate::task::{Kind, Serves, any_port};
+use crate::task::{Kind, Serves};
 use crate::{DriverError, clock, net};
 
 /// Longest head of a request.
@@ -42,8 +42,8 @@ const PLACE: &[u8] = b"<?xml version=\"1.0\"?><ResultSet><Result><Latitude>33.00
 pub(crate) const KIND: Kind = Kind::serves::<StoreSpec>();
 
 impl Serves for StoreSpec {
-    fn serve(self, bind: IpAddr) -> Result<Server, DriverError> {
-        let server = Server::listen(any_port(bind), &SocketOptions::default(), 0)?;
+    fn serve(self, door: Door) -> Result<Server, DriverError> {
+        let server = Server::listen(door, &SocketOptions::default(), 0)?;
         let store = Arc::new(Store::open(self)?);
         server.tally().kept();
         server.accepting(move |shared, fd| serve(shared, fd, &store))

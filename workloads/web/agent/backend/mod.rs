@@ -9,7 +9,6 @@ mod fields;
 mod reply;
 mod request;
 
-use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::web::spec::BackendSpec;
@@ -19,9 +18,10 @@ use tare_model::drive::{SocketOptions, Wait};
 
 pub use commands::command_of;
 
+use crate::door::Door;
 use crate::error::reason_of;
 use crate::server::{Server, Shared};
-use crate::task::{Kind, Serves, any_port};
+use crate::task::{Kind, Serves};
 use crate::times::Times;
 use crate::{DriverError, clock, net};
 use reply::Reply;
@@ -33,9 +33,8 @@ const MOST_HEAD: usize = 16 * 1024;
 pub(crate) const KIND: Kind = Kind::serves::<BackendSpec>();
 
 impl Serves for BackendSpec {
-    fn serve(self, bind: IpAddr) -> Result<Server, DriverError> {
-        Server::listen(any_port(bind), &SocketOptions::default(), 0)?
-            .accepting(move |shared, fd| serve(shared, fd, self))
+    fn serve(self, door: Door) -> Result<Server, DriverError> {
+        Server::listen(door, &SocketOptions::default(), 0)?.accepting(move |shared, fd| serve(shared, fd, self))
     }
 }
 

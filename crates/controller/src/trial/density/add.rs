@@ -11,13 +11,14 @@ use tare_wire::Request;
 use tare_workload::GuestTraits;
 
 use super::host::Carrier;
-use super::{Ascending, WAIT_EVERY, Why, end_clients, gib};
+use super::{Ascending, WAIT_EVERY, Why, gib};
 use crate::neighbours;
 use crate::parallel;
 use crate::text::{fit, last};
 use crate::time_limits::timeout;
 use crate::trial::drive::cancel;
 use crate::trial::provision::weigh_idle;
+use crate::trial::target::end_clients;
 use crate::trial::{Gathered, Stop};
 
 /// After a guest has come or gone, it takes a moment until whoever governs merging has seen it, and until memory that was
@@ -205,7 +206,8 @@ impl Ascending<'_> {
         }
         trial.check_parity_of(position, gathered);
         let Some(guest) = gathered.guests.last() else { return Ok(()) };
-        let target = trial.target(position, self.serial - 1, &**guest)?;
+        let serial = self.serial - 1;
+        let target = trial.target((position, serial), &**guest, trial.start_clients(serial, 1)?)?;
         trial.enter(Phase::Prepare)?;
         let (drivers, given) = (target.drivers(), trial.given(position + 1));
         let Some(site) = target.site(&drivers, &given) else { return Ok(()) };
@@ -254,7 +256,7 @@ impl Ascending<'_> {
         self.end_work(guests);
         self.prepared.truncate(guests);
         let gone = self.targets.split_off(guests.min(self.targets.len()));
-        gone.into_iter().for_each(|target| end_clients(target, gathered));
+        end_clients(gone, gathered);
         self.leave(guests, gathered)
     }
 

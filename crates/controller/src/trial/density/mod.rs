@@ -16,7 +16,7 @@ use tare_workload::{DriverSite, WorkSite};
 
 use super::drive::{Ready, end_work};
 use super::governed::Governed;
-use super::target::{Target, note_hosts};
+use super::target::{Target, end_clients, note_hosts};
 use super::{Gathered, Stop, Trial};
 use crate::cancel::Cancel;
 use crate::observer::ScaleUpNow;
@@ -186,16 +186,6 @@ impl Ascending<'_> {
 
     fn end_drivers(&mut self, gathered: &mut Gathered) {
         note_hosts(&self.targets, gathered);
-        for target in std::mem::take(&mut self.targets) {
-            end_clients(target, gathered);
-        }
-    }
-}
-
-fn end_clients(target: Target, gathered: &mut Gathered) {
-    for client in target.into_clients() {
-        if let Err(reason) = client.end() {
-            gathered.flag("teardown", reason);
-        }
+        end_clients(std::mem::take(&mut self.targets), gathered);
     }
 }
