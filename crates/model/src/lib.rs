@@ -4,6 +4,7 @@
 //! speaks in these types, and those that are written to files carry a schema number.
 
 pub mod arrivals;
+pub mod aggressor;
 pub mod audit;
 pub mod ballooning;
 mod busy;

@@ -258,6 +258,7 @@ impl Catalog for Fake {
                 "web-banking" | "social" => Some(turns(500, 20, false)),
                 _ => None,
             },
+            several_set_ups: workload == "rr",
             several_guests: workload == "store" || workload.starts_with("web-"),
             several_instances: can("social", "one-instance-only"),
             repeats: can("social", "one-load-only") || workload == "rr",

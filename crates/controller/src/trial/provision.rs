@@ -189,7 +189,8 @@ impl Trial<'_> {
         }
     }
 
-    /// Starts the neighbours, if the trial has any of its own, and busy loops in them and, if the case says so, in the measured guests.
+    /// Starts the neighbours, if the trial has any of its own, and busy loops in them and, if the case says so, in the measured guests. Where
+    /// the case is a condition, what neighbours do is for later.
     pub(super) fn make_busy(&self, gathered: &mut Gathered, own_neighbours: bool) -> Result<(), String> {
         if let Some(wanted) = self.case.neighbours.filter(|_| own_neighbours) {
             let specs: Vec<GuestSpec> = (0..wanted.count)
@@ -198,6 +199,9 @@ impl Trial<'_> {
             let what = |n: usize| format!("neighbour {}: ", specs[n].name);
             neighbours::start(self.task.platform, &self.bench.site, &specs, what, &mut gathered.guests)?;
             self.tell_standing(gathered);
+        }
+        if self.case.schedule.condition().is_some() {
+            return Ok(());
         }
         let first = if self.case.busy_target { 0 } else { gathered.targets };
         gathered.busy = neighbours::keep_busy(&gathered.guests, first)?;
