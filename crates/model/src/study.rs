@@ -254,6 +254,8 @@ pub enum CaseSchedule {
 pub struct Condition {
     /// Id of the case as it is written: the conditions of one victim have it in common.
     pub victim: String,
+    /// The victim's name for people.
+    pub label: String,
     /// What each neighbour does in the turns of this case, with a thread on each of its CPUs; `None`: nothing. It is nothing in the first
     /// condition of every victim, which the others are held against.
     pub work: Option<Aggressor>,

@@ -11,7 +11,7 @@ use crate::plot::arms::{ArmLook, Arms};
 use crate::view::parts::Parts;
 use crate::view::setting::blocks;
 use crate::view::{
-    Report, account, capacity, consolidation, cpu_targets, density, fold, primary, sizing, steps, trust,
+    Report, account, capacity, consolidation, cpu_targets, density, fold, isolation, primary, sizing, steps, trust,
 };
 use crate::words;
 
@@ -84,7 +84,8 @@ pub fn terminal(findings: &Findings, width: usize, colour: bool) -> String {
 /// What sums up several cases: instances in one guest, and sizing.
 fn summed_up(findings: &Findings, arms: &Arms, report: &Report, width: usize, style: &Style) -> String {
     let mut out = String::new();
-    let sections = consolidation::lines(findings, arms).into_iter().chain(sizing::lines(findings, arms));
+    let sections = isolation::lines(findings, arms).into_iter().chain(consolidation::lines(findings, arms));
+    let sections = sections.chain(sizing::lines(findings, arms));
     for (heading, lines) in sections {
         out.push_str(&style.bold(&paragraph(&heading, width, "", "  ")));
         lines.iter().for_each(|line| out.push_str(&paragraph(line, width, "  ", "    ")));

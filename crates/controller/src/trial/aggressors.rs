@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Scope;
 use std::time::Duration;
 
-use tare_model::aggressor::Aggressor;
+use tare_model::aggressor::{Aggressor, Means};
 use tare_model::drive::{BusyDone, BusyStretch, BusyWork};
 use tare_model::guest::GuestSpec;
 use tare_model::metric::{Better, MetricSpec, Unit, isolation};
@@ -75,13 +75,6 @@ impl Achieved {
     }
 }
 
-/// What a neighbour is asked to do.
-fn work(aggressor: Aggressor) -> BusyWork {
-    match aggressor {
-        Aggressor::Spin => BusyWork::Spin,
-    }
-}
-
 impl Aggressors {
     /// Has neighbours get ready for what each condition asks of them. Then they stand still.
     ///
@@ -130,13 +123,15 @@ impl Aggressors {
                 None => seen.missed += 1,
                 Some(Ok(ran)) => {
                     seen.refused = seen.refused.saturating_add(ran.refused);
-                    seen.achieved.iter_mut().skip(at).take(1).for_each(|own| own.add(&ran.done));
+                    seen.achieved.iter_mut().skip(at).take(1).for_each(|own| own.add(&ran));
                 }
-                Some(Err(Ran::Ended(how))) => {
+                Some(Err(NotDone::Ended(how))) => {
                     gone = true;
                     seen.ended.get_or_insert(format!("{}: {how}", neighbour.name));
                 }
-                Some(Err(Ran::Failed(why))) => drop(seen.failed.get_or_insert(format!("{}: {why}", neighbour.name))),
+                Some(Err(NotDone::Failed(why))) => {
+                    seen.failed.get_or_insert(format!("{}: {why}", neighbour.name));
+                }
             }
         }
     }
@@ -193,17 +188,11 @@ impl Aggressors {
 }
 
 /// Why a neighbour did not work through its turn.
-enum Ran {
+enum NotDone {
     /// Its agent is gone.
     Ended(String),
     /// It refused, or answered something else.
     Failed(String),
-}
-
-/// What a neighbour did in a turn.
-struct Worked {
-    done: BusyDone,
-    refused: u64,
 }
 
 impl Neighbour {
@@ -218,11 +207,11 @@ impl Neighbour {
 
     /// The number of what it is to do, which it does not do yet.
     fn ready(&self, aggressor: Aggressor, spec: &GuestSpec) -> Result<u64, String> {
-        let work = work(aggressor);
+        let work = aggressor.work(Means { memory_bytes: spec.size.memory.0 });
         // These begin at once, and stand still after their first stretch.
         let begins = matches!(work, BusyWork::Spin | BusyWork::Mixed);
         let busy = match self.link.call(Request::Busy { threads: spec.size.cpus, work }, TIMEOUT) {
-            Ok(Reply::BusyStarted { busy }) => busy,
+            Ok(Reply::BusyStarted { busy, .. }) => busy,
             Ok(_) => return Err("it answered something else".to_owned()),
             Err(error) => return Err(error.to_string()),
         };
@@ -234,16 +223,18 @@ impl Neighbour {
     }
 
     /// Works from now to a moment; what it does before `counts_from` does not count.
-    fn run(&self, busy: u64, counts_from: u64, to: u64) -> Result<Worked, Ran> {
+    fn run(&self, busy: u64, counts_from: u64, to: u64) -> Result<BusyDone, NotDone> {
         let now = tare_probe::now_ns();
         let for_ns = to.saturating_sub(now);
         let stretch = BusyStretch { warm_up_ns: counts_from.saturating_sub(now), for_ns, ..BusyStretch::default() };
         let ended = || self.link.ended();
         match self.link.call(Request::RunBusy { busy, stretch }, TIMEOUT + Duration::from_nanos(for_ns)) {
-            Ok(Reply::BusyRan(done)) => Ok(Worked { refused: 0, done }),
-            Ok(_) => Err(Ran::Failed("it answered something else".to_owned())),
-            Err(WireError::Refused { reason, .. }) => Err(Ran::Failed(reason)),
-            Err(error) => Err(Ran::Ended(ended().map_or_else(|| error.to_string(), |how| format!("its agent: {how}")))),
+            Ok(Reply::BusyRan(done)) => Ok(done),
+            Ok(_) => Err(NotDone::Failed("it answered something else".to_owned())),
+            Err(WireError::Refused { reason, .. }) => Err(NotDone::Failed(reason)),
+            Err(error) => {
+                Err(NotDone::Ended(ended().map_or_else(|| error.to_string(), |how| format!("its agent: {how}"))))
+            }
         }
     }
 }

@@ -44,10 +44,11 @@ pub(super) fn expanded(written: &file::Case<'_>, able: Able<'_>, cases: Vec<Case
     let one = |work: Option<Aggressor>| {
         let name = Option::<Aggressor>::WORDS.iter().find(|(_, own)| *own == work).map_or("", |(name, _)| name);
         let said = if work.is_some() { format!("neighbours: {name}") } else { "neighbours idle".to_owned() };
+        let (victim, own) = (case.id.clone(), case.label.clone());
         Case {
             id: format!("{}{LOAD_SEPARATOR}{name}", case.id),
             label: format!("{}, {said}", case.label),
-            schedule: CaseSchedule::Conditions(Condition { victim: case.id.clone(), work, turns }),
+            schedule: CaseSchedule::Conditions(Condition { victim, label: own, work, turns }),
             ..case.clone()
         }
     };
