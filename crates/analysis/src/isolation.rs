@@ -122,7 +122,8 @@ impl<'a> Victim<'a> {
             case: case.id.clone(),
             work,
             time: if self.time.is_some() { of(self.time) } else { inverse() },
-            speed: of(self.speed),
+            // Where time is the inverse of speed, that says it all.
+            speed: of(self.speed.filter(|_| self.time.is_some())),
             starved: share.as_ref().is_some_and(|share| share.high.unwrap_or(share.value) < STARVED)
                 || values.iter().any(|own| *own <= 0.0),
             achieved_per_s: estimate::of_values(&values),

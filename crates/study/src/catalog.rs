@@ -110,6 +110,12 @@ pub trait Catalog {
         None
     }
 
+    /// Whether a platform with these (checked) options sets limits on the memory and the processes of its guests.
+    fn limits_guests(&self, platform: &str, options: &Value) -> bool {
+        let _ = (platform, options);
+        true
+    }
+
     /// How guests of a platform with these (checked) options are attached, and what their data lie on; `None` where that is not known.
     fn attachment(&self, platform: &str, options: &Value) -> Option<Attachment> {
         let _ = (platform, options);

@@ -91,6 +91,11 @@ impl Catalog for Registries {
         (entry.make)(options).ok()?.machines()
     }
 
+    fn limits_guests(&self, platform: &str, options: &Value) -> bool {
+        let made = tare_platform::registry::find(platform).and_then(|entry| (entry.make)(options).ok());
+        made.is_some_and(|platform| platform.limits_guests())
+    }
+
     fn attachment(&self, platform: &str, options: &Value) -> Option<Attachment> {
         let entry = tare_platform::registry::find(platform)?;
         Some((entry.make)(options).ok()?.attachment())

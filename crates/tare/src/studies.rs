@@ -30,6 +30,7 @@ pub const SHIPPED: &[ShippedStudy] = &shipped![
     "two-settings",
     "platforms",
     "sandbox-start",
+    "isolation",
     "response-time",
     "response-time-as-published",
     "throughput",

@@ -3,6 +3,9 @@
 use tare_model::findings::{Estimate, IsolationCell, IsolationFindings};
 use tare_model::study::Study;
 
+/// Where an interval reaches beyond, the study was too noisy to say that a neighbour does nothing.
+const NOISY: f64 = 2.0;
+
 /// A cell and the name of its arm.
 type Named<'a> = (&'a str, &'a IsolationCell);
 
@@ -58,14 +61,21 @@ fn worst(found: &IsolationFindings, cells: &[Named<'_>]) -> Option<String> {
     let worst = cells.iter().filter(|(_, cell)| harmed(cell)).max_by(|a, b| time(a.1).total_cmp(&time(b.1)));
     let Some((arm, cell)) = worst else {
         let most = cells.iter().filter_map(|(_, cell)| cell.time.as_ref()?.high).fold(1.0, f64::max);
-        return Some(format!(
-            "{}: too noisy to tell, or no neighbour slows it: no interval lies above 1, and the widest reaches to {:.2} times its {}.",
-            found.label, most, found.time
-        ));
+        return Some(if most > NOISY {
+            format!(
+                "{}: too noisy to tell: no interval lies above 1, and the widest reaches beyond {NOISY} times the {}.",
+                found.label, found.time
+            )
+        } else {
+            format!(
+                "{}: no neighbour is seen to slow it: no interval lies above 1, and none reaches beyond {most:.2} times the {}.",
+                found.label, found.time
+            )
+        });
     };
     let clear = cells.iter().filter(|(_, cell)| harmed(cell)).count();
     Some(format!(
-        "{}: `{}` slows it most, on {arm}: {} times {} with the neighbours idle. {clear} of {} pairs of layer and neighbour slow it beyond \
+        "{}: \u{201c}{}\u{201d} slows it most, on {arm}: {} times the {} beside idle neighbours. {clear} of {} pairs of layer and neighbour slow it beyond \
          their interval.",
         found.label,
         cell.work.name(),
@@ -91,7 +101,7 @@ fn layers(found: &IsolationFindings, cells: &[Named<'_>], baseline: &str) -> Opt
         _ => String::new(),
     };
     Some(format!(
-        "{} under `{}`: {} isolates best ({}){starved}, {} worst ({}).",
+        "{} under \u{201c}{}\u{201d}: {} isolates best ({}){starved}, {} worst ({}).",
         found.label,
         best.1.work.name(),
         best.0,
@@ -106,7 +116,11 @@ fn lost(found: &IsolationFindings, labels: &[String]) -> Vec<String> {
     let cells = found.arms.iter().zip(labels).flat_map(|(own, label)| own.cells.iter().map(move |cell| (label, cell)));
     let lost = cells.filter(|(_, cell)| cell.survival.victim_lost > 0).map(|(label, cell)| {
         let (lost, trials) = (cell.survival.victim_lost, cell.survival.trials);
-        format!("{} under `{}` on {label}: lost in {lost} of {trials} trials.", found.label, cell.work.name())
+        format!(
+            "{} under \u{201c}{}\u{201d} on {label}: lost in {lost} of {trials} trials.",
+            found.label,
+            cell.work.name()
+        )
     });
     lost.collect()
 }

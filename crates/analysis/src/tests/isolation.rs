@@ -52,9 +52,12 @@ fn a_known_ratio_is_found_within_the_guest_whatever_the_instance_and_the_block()
 #[test]
 fn the_sentences_name_the_worst_neighbour_and_give_no_credit_for_starving_it() {
     let said = found(&trials()).isolation[0].sentences.clone();
-    assert!(said[0].starts_with("small requests: `spin` slows it most, on native: 2.0"), "{said:#?}");
+    assert!(said[0].starts_with("small requests: \u{201c}spin\u{201d} slows it most, on native: 2.0"), "{said:#?}");
     assert!(said[0].contains("3 of 4 pairs"), "{said:#?}");
-    assert!(said[1].contains("under `spin`: container isolates best") && said[1].contains("native worst"), "{said:#?}");
+    assert!(
+        said[1].contains("under \u{201c}spin\u{201d}: container isolates best") && said[1].contains("native worst"),
+        "{said:#?}"
+    );
     assert!(said[1].contains("achieved only 10 %") && said[1].contains("no credit"), "{said:#?}");
     assert_eq!(said.len(), 2, "the layers are alike under the other: {said:#?}");
 }
@@ -96,7 +99,10 @@ fn who_is_lost_counts_against_the_neighbour_in_whose_turn_it_was_and_who_is_cont
     assert_eq!((spin.survival.contained, spin.survival.refused), (1, 7));
     assert_eq!(cache.time.as_ref().unwrap().n, BLOCKS - 1);
     let said = &found.isolation[0].sentences;
-    assert!(said.iter().any(|line| line.contains("under `cache` on container: lost in 1 of 8 trials")), "{said:#?}");
+    assert!(
+        said.iter().any(|line| line.contains("under \u{201c}cache\u{201d} on container: lost in 1 of 8 trials")),
+        "{said:#?}"
+    );
 }
 
 #[test]

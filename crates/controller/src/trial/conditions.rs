@@ -6,6 +6,7 @@
 use tare_model::aggressor::Aggressor;
 use tare_model::trial::{Outcome, Phase};
 use tare_model::turns::TurnSpec;
+use tare_platform::Guest;
 use tare_workload::{DriverSite, WorkSite};
 
 use super::aggressors::Aggressors;
@@ -96,7 +97,27 @@ fn neighbours(all: &mut [Running<'_>]) -> Result<Aggressors, Stop> {
     let Some(first) = all.first_mut() else { return Aggressors::prepare(&[], conditions).map_err(stop) };
     first.trial.make_busy(&mut first.gathered, true).map_err(stop)?;
     let neighbours = first.gathered.guests.get(first.gathered.targets..).unwrap_or_default();
+    neighbours.iter().try_for_each(|guest| limited(&**guest)).map_err(stop)?;
     Aggressors::prepare(neighbours, conditions).map_err(stop)
+}
+
+/// Sees that a neighbour cannot take more of the host than it was promised.
+///
+/// # Errors
+/// Which limit does not hold, and the remedy.
+fn limited(guest: &dyn Guest) -> Result<(), String> {
+    let rows = guest.parity();
+    for resource in ["memory limit", "process limit"] {
+        let row = rows.iter().find(|row| row.resource == resource);
+        if !row.is_some_and(|row| row.equal) {
+            let (name, why) = (&guest.spec().name, row.map_or("nothing says so", |row| row.note.as_str()));
+            return Err(format!(
+                "neighbour {name} has no {resource} that holds ({why}), so it does nothing here. Run as root on a host with control \
+                 groups that limit memory and processes, or leave `neighbours.work` out"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Hands the guests from the trial before this one to it.

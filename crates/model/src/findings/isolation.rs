@@ -42,7 +42,8 @@ pub struct IsolationCell {
     pub work: Aggressor,
     /// Time, over that with the neighbours idle, of the same guest: above 1 the victim is slower. `None` without a block that has both.
     pub time: Option<Estimate>,
-    /// The same of operations, or other units of work, in a second: below 1 the victim gets less done.
+    /// The same of operations, or other units of work, in a second: below 1 the victim gets less done. `None` also where time is the inverse of
+    /// it.
     pub speed: Option<Estimate>,
     /// What the neighbours achieved in a second of their turns.
     pub achieved_per_s: Option<Estimate>,

@@ -12,6 +12,8 @@ use crate::plot::arms::{ArmLook, Arms};
 const SHADES: [f64; 4] = [1.05, 1.25, 2.0, 5.0];
 /// Classes of the style sheet, from the lightest to the darkest.
 const CLASSES: [&str; 5] = ["", "harm-1", "harm-2", "harm-3", "harm-4"];
+/// Largest ratio that is written out.
+const MOST: f64 = 100.0;
 /// In front of a ratio whose interval lies above 1, and below.
 const SLOWER: &str = "\u{25b2}";
 const FASTER: &str = "\u{25bc}";
@@ -74,8 +76,9 @@ fn victim(findings: &Findings, found: &IsolationFindings, arms: &Arms) -> Victim
     let looks: Vec<&ArmLook> = found.arms.iter().filter_map(|own| arms.iter().find(|arm| arm.id == own.arm)).collect();
     let baseline = arms.label(&findings.plan.study.baseline);
     let caption = format!(
-        "{}: how many times its {} is that of the same guest while the neighbours stand idle, with its [interval]; below it the same of its {}, and what the \
-         neighbour achieved as a share of what it does on {baseline}. {SLOWER} the interval lies above 1, {FASTER} below; the darker, the larger. \
+        "{}: the {} beside each neighbour over that of the same guest beside idle neighbours, with its [interval]; below it the same of the {} \
+         (\u{201c}speed\u{201d}), and what the neighbour achieved as a share of what it does on {baseline}. {SLOWER} the interval lies above 1, \
+         {FASTER} below; the darker the cell, the larger such a ratio. \
          Of 20 intervals one misses the truth by chance. \u{201c}Starved\u{201d}: the neighbour was kept from its work, so that a small \
          ratio is no credit to the layer.",
         found.label, found.time, found.speed
@@ -96,10 +99,22 @@ fn victim(findings: &Findings, found: &IsolationFindings, arms: &Arms) -> Victim
     VictimView { title: format!("What neighbours do to {}", found.label), matrix, survival }
 }
 
-/// A ratio and its interval with two decimals: a victim that is twice as slow is 2.00.
+/// A ratio with two decimals: a victim that is twice as slow is 2.00. Beyond a hundred, either way, nobody asks by how much.
+fn number(ratio: f64) -> String {
+    match ratio {
+        ratio if ratio > MOST => format!("> {MOST}"),
+        ratio if ratio < 1.0 / MOST => format!("< {}", 1.0 / MOST),
+        ratio => format!("{ratio:.2}"),
+    }
+}
+
+fn interval(ratio: &Estimate) -> Option<String> {
+    Some(format!("[{}, {}]", number(ratio.low?), number(ratio.high?)))
+}
+
 fn written(ratio: &Estimate) -> String {
-    let format::Parts { value, interval } = format::fixed_parts(ratio, 2);
-    interval.map_or(value.clone(), |interval| format!("{value} {interval}"))
+    let value = number(ratio.value);
+    interval(ratio).map_or(value.clone(), |interval| format!("{value} {interval}"))
 }
 
 /// Which way the interval excludes 1.
@@ -121,13 +136,13 @@ fn marked(cell: &IsolationCell) -> String {
 
 fn ratio(cell: &IsolationCell) -> Cell {
     let Some(time) = &cell.time else { return Cell::none() };
-    let format::Parts { value, interval } = format::fixed_parts(time, 2);
-    let shade = SHADES.iter().filter(|least| time.value >= **least).count();
+    // What may as well be nothing has none.
+    let shade = if cell.is_clear() { SHADES.iter().filter(|least| time.value >= **least).count() } else { 0 };
     let speed = cell.speed.as_ref().map(|speed| format!("speed {}", written(speed)));
     let starved = if cell.starved { ", starved" } else { "" };
     let share = cell.achieved_share.as_ref().map(|share| format!("neighbour at {:.0} %{starved}", share.value * 100.0));
-    let notes: Vec<String> = interval.into_iter().chain(speed).chain(share).collect();
-    let text = format!("{} {value}", mark(cell));
+    let notes: Vec<String> = interval(time).into_iter().chain(speed).chain(share).collect();
+    let text = format!("{} {}", mark(cell), number(time.value));
     Cell { shade: CLASSES[shade], ..Cell::with_note(text.trim(), notes.join("; ")) }
 }
 

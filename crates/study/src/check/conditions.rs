@@ -111,6 +111,11 @@ pub(super) fn fit(file: &file::Study<'_>, context: &Context<'_>, (arms, roles): 
         let what = "takes turns with load from another machine, and when a turn begins there is known only as exactly as the way to it allows";
         work.wrong_key(what, "write `drivers = [\"local\"]`");
     }
+    let limitless = arms.iter().find(|arm| !context.catalog.limits_guests(&arm.platform, &arm.options));
+    if let Some(arm) = limitless {
+        let what = format!("has neighbours work against a guest, and `{}` sets no limits to them", arm.id);
+        work.wrong_key(&what, "leave the arm out, or the list: neighbours then run busy loops");
+    }
     if let Some(arm) = arms.iter().find(|arm| context.catalog.reaches_outside(&arm.platform, &arm.options)) {
         let what =
             format!("has neighbours work against a guest, and tare limits nothing on the machines of `{}`", arm.id);

@@ -122,6 +122,12 @@ const WRONG: &[Wrong] = &[
         "cases.rr.neighbours.work",
         "tare limits nothing on the machines of `container`",
     ),
+    (
+        "platform = \"container\"",
+        "platform = \"null\"",
+        "cases.rr.neighbours.work",
+        "`container` sets no limits to them",
+    ),
 ];
 
 #[test]
