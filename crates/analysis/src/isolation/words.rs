@@ -9,7 +9,7 @@ const NOISY: f64 = 2.0;
 /// A cell and the name of its arm.
 type Named<'a> = (&'a str, &'a IsolationCell);
 
-/// The sentences on a victim: which neighbour slows it most and where; then, for each neighbour of which that can be told, which layer isolates
+/// The sentences on a victim: which neighbour slows it most and where; then, for each neighbour of which that can be said, which layer isolates
 /// best and which worst.
 pub(super) fn sentences(found: &IsolationFindings, study: &Study) -> Vec<String> {
     let label = |arm: &str| study.arms.iter().find(|own| own.id == arm).map_or("", |own| own.label.as_str()).to_owned();
@@ -27,7 +27,7 @@ pub(super) fn sentences(found: &IsolationFindings, study: &Study) -> Vec<String>
     said.extend(layers);
     if said.len() == before && found.arms.len() > 1 && !cells.is_empty() {
         said.push(format!(
-            "{}: no layer can be told from another in how well it isolates: under each neighbour the intervals of all layers overlap.",
+            "{}: no layer can be distinguished from another in how well it isolates: under each neighbour the intervals of all layers overlap.",
             found.label
         ));
     }

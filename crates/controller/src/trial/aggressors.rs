@@ -1,5 +1,6 @@
 //! What neighbours do to a guest in the turns of each condition, and what came of it.
 
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Scope;
@@ -76,12 +77,16 @@ impl Achieved {
 }
 
 impl Aggressors {
-    /// Has neighbours get ready for what each condition asks of them. Then they stand still.
+    /// Has neighbours get ready for what each condition asks of them. Then they stand still. `to`: the host that they may send to.
     ///
     /// # Errors
     /// What a neighbour could not do.
-    pub(super) fn prepare(guests: &[Box<dyn Guest>], conditions: Vec<Option<Aggressor>>) -> Result<Self, String> {
-        let neighbours = guests.iter().map(|guest| Neighbour::prepare(guest.link(), guest.spec(), &conditions));
+    pub(super) fn prepare(
+        guests: &[Box<dyn Guest>],
+        conditions: Vec<Option<Aggressor>>,
+        to: Option<IpAddr>,
+    ) -> Result<Self, String> {
+        let neighbours = guests.iter().map(|guest| Neighbour::prepare(guest.link(), guest.spec(), (&conditions, to)));
         let neighbours = neighbours.collect::<Result<Vec<_>, _>>()?;
         let seen = Seen { achieved: vec![Achieved::default(); neighbours.len()], ..Seen::default() };
         let seen = Mutex::new(vec![seen; conditions.len()]);
@@ -196,21 +201,26 @@ enum NotDone {
 }
 
 impl Neighbour {
-    fn prepare(link: &Arc<Link>, spec: &GuestSpec, conditions: &[Option<Aggressor>]) -> Result<Self, String> {
+    fn prepare(
+        link: &Arc<Link>,
+        spec: &GuestSpec,
+        (conditions, to): (&[Option<Aggressor>], Option<IpAddr>),
+    ) -> Result<Self, String> {
+        let means = Means { memory_bytes: spec.size.memory.0, to };
         let mut neighbour = Self { name: spec.name.clone(), link: Arc::clone(link), busy: Vec::new() };
         for condition in conditions {
-            let busy = condition.map(|aggressor| neighbour.ready(aggressor, spec)).transpose();
+            let busy = condition.map(|aggressor| neighbour.ready(aggressor, spec.size.cpus, means)).transpose();
             neighbour.busy.push(busy.map_err(|why| format!("{}: {why}", spec.name))?);
         }
         Ok(neighbour)
     }
 
     /// The number of what it is to do, which it does not do yet.
-    fn ready(&self, aggressor: Aggressor, spec: &GuestSpec) -> Result<u64, String> {
-        let work = aggressor.work(Means { memory_bytes: spec.size.memory.0 });
+    fn ready(&self, aggressor: Aggressor, threads: u32, means: Means) -> Result<u64, String> {
+        let work = aggressor.work(means);
         // These begin at once, and stand still after their first stretch.
         let begins = matches!(work, BusyWork::Spin | BusyWork::Mixed);
-        let busy = match self.link.call(Request::Busy { threads: spec.size.cpus, work }, TIMEOUT) {
+        let busy = match self.link.call(Request::Busy { threads, work }, TIMEOUT) {
             Ok(Reply::BusyStarted { busy, .. }) => busy,
             Ok(_) => return Err("it answered something else".to_owned()),
             Err(error) => return Err(error.to_string()),

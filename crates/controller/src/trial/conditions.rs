@@ -94,11 +94,12 @@ fn neighbours(all: &mut [Running<'_>]) -> Result<Aggressors, Stop> {
         running.trial.enter(Phase::Neighbours)?;
     }
     let stop = |reason| Stop { phase: Phase::Neighbours, reason };
-    let Some(first) = all.first_mut() else { return Aggressors::prepare(&[], conditions).map_err(stop) };
+    let Some(first) = all.first_mut() else { return Aggressors::prepare(&[], conditions, None).map_err(stop) };
     first.trial.make_busy(&mut first.gathered, true).map_err(stop)?;
     let neighbours = first.gathered.guests.get(first.gathered.targets..).unwrap_or_default();
     neighbours.iter().try_for_each(|guest| limited(&**guest)).map_err(stop)?;
-    Aggressors::prepare(neighbours, conditions).map_err(stop)
+    let to = first.trial.bench.site.lab.client_address();
+    Aggressors::prepare(neighbours, conditions, Some(to)).map_err(stop)
 }
 
 /// Sees that a neighbour cannot take more of the host than it was promised.

@@ -52,7 +52,7 @@ pub(super) fn together(
     turns: Option<TurnSpec>,
     beside: Option<&Aggressors>,
 ) -> Result<Vec<Seen>, (usize, Stop)> {
-    // Whose guests are told apart in the samples.
+    // Whose guests are distinguished in the samples.
     let arms = if beside.is_some() { 1 } else { all.len() };
     let mut schedules = schedules(all, turns);
     for (arm, (driving, schedule)) in all.iter_mut().zip(&schedules).enumerate() {

@@ -8,7 +8,7 @@ use tare_model::study::{Case, CaseSchedule, Condition};
 use tare_model::trial::{Outcome, TrialRecord};
 use tare_model::turns::{TrialTurns, TurnSpec, Turns, TurnsDone, Waiting};
 
-use super::{noise, plan, trial};
+use super::{ARMS, noise, plan, trial};
 
 /// What the neighbours do in the plan.
 const WORKS: [Option<Aggressor>; 3] = [None, Some(Aggressor::Spin), Some(Aggressor::Cache)];
@@ -61,7 +61,7 @@ pub fn conditions_trial(plan: &Plan, index: u32) -> TrialRecord {
     let Outcome::Completed(measurement) = &mut record.outcome else { return record };
     let work = plan.study.cases.iter().find(|case| case.id == planned.case);
     let work = work.and_then(|case| case.schedule.condition()).and_then(|condition| condition.work);
-    let in_container = planned.arm == "container";
+    let in_container = planned.arm == ARMS[1];
     let (slower, achieved) = match work {
         None => (1.0, 0.0),
         Some(Aggressor::Spin) if in_container => (1.0, 1e8),
