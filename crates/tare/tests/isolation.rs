@@ -91,7 +91,9 @@ fn a_neighbour_that_is_killed_in_its_turn_is_contained_and_nothing_of_it_is_left
     std::thread::sleep(Duration::from_millis(1500));
     let neighbour = first_neighbour(&out);
     assert!(!neighbour.is_empty(), "it works");
-    neighbour.into_iter().for_each(|pid| drop(signal(pid, Signal::KILL)));
+    for pid in neighbour {
+        signal(pid, Signal::KILL).unwrap();
+    }
     expect_code(&running.wait_with_output().unwrap(), 0);
     let trials = RunFolder::open(&out).unwrap().trials().unwrap();
     assert_eq!(trials.len(), 4);
