@@ -36,7 +36,7 @@ pub(crate) fn method(plan: &Plan) -> Option<String> {
              neighbours; these began with the gap before a turn and stood still at its end. Each ratio is to the turns of the same guest in \
              which they stood idle, paired in the block; its interval is made as that of every other ratio and is not corrected for their number. \
              The arms of a block followed one another, so no figure of one arm is compared with another\u{2019}s. A neighbour is starved \
-             where it achieves less than {:.0} % of what it does on the baseline. A neighbour that ends, such as for want of memory, is contained \
+             where the interval of what it achieves lies below {:.0} % of what it does on the baseline. A neighbour that ends, such as for want of memory, is contained \
              where victim and host go on.",
             STARVED * 100.0
         )
@@ -124,7 +124,7 @@ impl<'a> Victim<'a> {
             time: if self.time.is_some() { of(self.time) } else { inverse() },
             // Where time is the inverse of speed, that says it all.
             speed: of(self.speed.filter(|_| self.time.is_some())),
-            starved: share.as_ref().is_some_and(|share| share.high.unwrap_or(share.value) < STARVED)
+            starved: share.as_ref().and_then(|share| share.high).is_some_and(|high| high < STARVED)
                 || values.iter().any(|own| *own <= 0.0),
             achieved_per_s: estimate::of_values(&values),
             achieved_share: share,

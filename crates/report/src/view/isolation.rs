@@ -1,7 +1,7 @@
 //! What neighbours do to each victim: one matrix, neighbour by layer.
 
 use serde::Serialize;
-use tare_model::findings::{Estimate, Findings, IsolationCell, IsolationFindings};
+use tare_model::findings::{Estimate, Findings, IsolationCell, IsolationFindings, Survival};
 use tare_model::metric::Unit;
 
 use super::table::{Cell, Table};
@@ -141,7 +141,9 @@ fn ratio(cell: &IsolationCell) -> Cell {
     let speed = cell.speed.as_ref().map(|speed| format!("speed {}", written(speed)));
     let starved = if cell.starved { ", starved" } else { "" };
     let share = cell.achieved_share.as_ref().map(|share| format!("neighbour at {:.0} %{starved}", share.value * 100.0));
-    let notes: Vec<String> = interval(time).into_iter().chain(speed).chain(share).collect();
+    let Survival { contained, trials, .. } = cell.survival;
+    let ended = (contained > 0).then(|| format!("neighbour ended in {contained} of {trials} trials"));
+    let notes: Vec<String> = interval(time).into_iter().chain(speed).chain(share).chain(ended).collect();
     let text = format!("{} {}", mark(cell), number(time.value));
     Cell { shade: CLASSES[shade], ..Cell::with_note(text.trim(), notes.join("; ")) }
 }
@@ -177,7 +179,6 @@ fn came_through(cell: &IsolationCell) -> Cell {
 mod tests {
     use super::*;
     use tare_model::aggressor::Aggressor;
-    use tare_model::findings::Survival;
 
     fn cell(value: f64, low: f64, high: f64) -> IsolationCell {
         let time = Estimate { value, low: Some(low), high: Some(high), level: 0.95, n: 8, method: String::new() };
