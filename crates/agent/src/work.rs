@@ -54,7 +54,10 @@ impl Work {
 
     /// Takes the token that servers ask for from now on, and that drivers show.
     pub fn admit(&self, token: Token) -> Answer {
-        self.token.set(token).map(|()| Reply::Done).map_err(|_| "it has a token already".to_owned())
+        match self.token.get_or_init(|| token) == &token {
+            true => Ok(Reply::Done),
+            false => Err("it has another token already".to_owned()),
+        }
     }
 
     /// Starts a server.

@@ -14,11 +14,14 @@ pub(crate) fn of_run(ground: &Ground<'_>, cases: &[CaseFindings], across: &[Metr
     let arms: Vec<&Arm> =
         study.arms.iter().filter(|arm| arm.id != study.baseline && arm.replica_of.is_none()).collect();
     let mut found: Vec<Answer> = Vec::new();
-    for metric in across.iter().filter(|metric| common::OF_THE_GUEST.contains(&metric.spec.id.as_str())) {
+    let is_condition = |id: &str| study.cases.iter().any(|case| case.id == id && case.schedule.condition().is_some());
+    // A study of conditions alone asks what neighbours do, and not what a guest weighs.
+    let asks = cases.is_empty() || cases.iter().any(|case| !is_condition(&case.id));
+    for metric in across.iter().filter(|metric| asks && common::OF_THE_GUEST.contains(&metric.spec.id.as_str())) {
         let compared = arms.iter().filter_map(|arm| of_arm(metric, arm));
         found.extend(compared.map(|own| said(Answer::of(None, &metric.spec.id, own), ground.why(None, own, None))));
     }
-    for case in cases {
+    for case in cases.iter().filter(|case| !is_condition(&case.id)) {
         let primary = case.metrics.iter().find(|metric| metric.spec.primary);
         found.extend(arms.iter().map(|arm| of_case(ground, case, arm, primary)));
         for metric in case.metrics.iter().filter(|metric| is_demand(&metric.spec)) {

@@ -120,6 +120,10 @@ impl<'a> CaseTrials<'a> {
     /// Every metric on every arm, and against the baseline.
     pub(crate) fn metrics(&self) -> Vec<MetricFindings> {
         let mut metrics: Vec<MetricFindings> = self.measured().0.into_iter().map(|spec| self.metric(spec)).collect();
+        if self.case.schedule.condition().is_some() {
+            // Arms were measured one after another; what counts is within each guest.
+            metrics.iter_mut().for_each(|metric| metric.comparisons.clear());
+        }
         if let Some(primary) = metrics.first_mut() {
             if let Some(density) = &self.density {
                 density::put_in(density, primary);

@@ -19,8 +19,8 @@ use crate::run::Run;
 use crate::unsafety::Unsafe;
 use crate::why::Ground;
 use crate::{
-    across, answer, audit, consolidation, density, deviations, estimate, flags, marked, method, score, series, sizing,
-    turns,
+    across, answer, audit, consolidation, density, deviations, estimate, flags, isolation, marked, method, score,
+    series, sizing, turns,
 };
 
 /// Gives every row its keys, so that it can be read apart from what is around it.
@@ -80,6 +80,7 @@ pub fn findings(run: &Run<'_>) -> Findings {
         audit,
         consolidation,
         sizing,
+        isolation: isolation::of_run(run.plan, run.trials),
     }
 }
 

@@ -20,7 +20,9 @@ pub(crate) const OPERATIONS: &str = common::OPERATIONS;
 pub(crate) fn groups(cases: &[Case]) -> Vec<Vec<&Case>> {
     let mut groups: Vec<Vec<&Case>> = Vec::new();
     let one_guest = |case: &&Case| case.load.guests().count == 1 && !case.load.is_density() && !case.load.is_capacity();
-    for case in cases.iter().filter(one_guest) {
+    // What neighbours do differs between conditions, and no load.
+    let is_own = |case: &&Case| case.schedule.condition().is_none();
+    for case in cases.iter().filter(one_guest).filter(is_own) {
         match groups.iter_mut().find(|group| alike(group[0], case)) {
             Some(group) => group.push(case),
             None => groups.push(vec![case]),

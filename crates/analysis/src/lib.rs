@@ -25,6 +25,7 @@ mod grouped;
 mod groups;
 mod held;
 mod incomplete;
+mod isolation;
 mod limits;
 mod located;
 mod marked;

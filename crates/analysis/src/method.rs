@@ -15,7 +15,7 @@ use crate::estimate::{ALPHA, POWER, RANK_BLOCKS_MIN};
 use crate::flags::{GAP_INTERVALS_MAX, STEAL_MAX};
 use crate::precision::IN_A_ROW;
 use crate::steady::{CHANGE_MIN, POINTS_MIN, UNSTEADY_ALPHA};
-use crate::{consolidation, limits, sizing, turns};
+use crate::{consolidation, isolation, limits, sizing, turns};
 
 /// What has no figures.
 const NO_FIGURES: &str = "A trial that is invalid or failed has no figures. It is listed with its reason, and its \
@@ -66,6 +66,7 @@ pub(crate) fn paragraphs(
         Some(source) => published(plan, source),
         None => measured(plan, comparisons, cases),
     };
+    said.extend(isolation::method(plan));
     said.extend(consolidation::method(together));
     said.extend(sizing::method(sizes));
     said

@@ -9,6 +9,8 @@ use tare_model::study::Case;
 const OF_GUEST: u64 = 24;
 /// Files that it has open for a driver's agent, or for one of what guests use.
 const OF_AGENT: u64 = 4;
+/// Most conditions that a guest may meet.
+const MOST_CONDITIONS: u64 = 16;
 /// What it has open beside.
 const OTHERS: u64 = 256;
 
@@ -35,7 +37,9 @@ fn needed(case: &Case, arms: usize) -> u64 {
     let neighbours = case.neighbours.map_or(0, |neighbours| neighbours.count.into());
     let beside = u64::from(case.load.guests().drivers) + 1;
     let at_once = if case.schedule.turns().is_some() { arms as u64 } else { 1 };
-    OTHERS + at_once * ((guests + neighbours) * OF_GUEST + guests * beside * OF_AGENT)
+    // Each condition of a guest has drivers of its own.
+    let conditions = if case.schedule.condition().is_some() { MOST_CONDITIONS } else { 1 };
+    OTHERS + at_once * ((guests + neighbours) * OF_GUEST + guests * conditions * beside * OF_AGENT)
 }
 
 #[cfg(test)]

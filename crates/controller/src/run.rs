@@ -332,7 +332,10 @@ fn steps<'p>(plan: &'p Plan, made: &Made, recorded: &BTreeSet<u32>) -> Vec<Vec<&
     let sets: BTreeMap<u32, usize> = sets().collect();
     let mut steps: Vec<(Option<usize>, Vec<&PlannedTrial>)> = Vec::new();
     for trial in plan.trials.iter().filter(|trial| !recorded.contains(&trial.index)) {
-        let set = sets.get(&trial.index).copied().filter(|_| comparable(&trial.arm));
+        // Conditions take turns on one arm, which is alone then.
+        let alone =
+            |case: &str| plan.study.cases.iter().any(|own| own.id == case && own.schedule.condition().is_some());
+        let set = sets.get(&trial.index).copied().filter(|_| alone(&trial.case) || comparable(&trial.arm));
         match steps.iter_mut().rev().find(|(known, _)| set.is_some() && *known == set) {
             Some((_, members)) => members.push(trial),
             None => steps.push((set, vec![trial])),
@@ -397,7 +400,7 @@ fn offered(bench: &Bench<'_>, tasks: Vec<Task<'_>>, folder: &Path) -> Result<Vec
         None => None,
     };
     let tasks: Vec<Task<'_>> = tasks.into_iter().map(|task| Task { offered: share.as_ref(), ..task }).collect();
-    Ok(match (tasks.as_slice(), tasks.first().and_then(|task| task.case.schedule.turns())) {
+    Ok(match (tasks.as_slice(), tasks.first().and_then(|task| task.case.schedule.any_turns())) {
         ([], _) => Vec::new(),
         ([_, _, ..], Some(&spec)) => trial::run_in_turns(bench, &tasks, spec),
         _ => tasks.into_iter().map(|task| trial::run(bench, task)).collect(),

@@ -24,8 +24,8 @@ pub fn timeout(guests: usize) -> Duration {
 /// one of its tries.
 pub fn lifetime(plan: &Plan, workloads: &BTreeMap<String, Box<dyn Workload>>) -> Duration {
     let arms = u32::try_from(plan.study.arms.len()).unwrap_or(u32::MAX);
-    let phases = plan.study.cases.iter().map(|case| match case.schedule.turns() {
-        Some(turns) => turns.total(&case.phases, arms),
+    let phases = plan.study.cases.iter().map(|case| match case.schedule.any_turns() {
+        Some(turns) => turns.total(&case.phases, case.schedule.condition().map_or(arms, |_| conditions(plan, case))),
         None => case.phases.total(),
     });
     let commands = plan.study.cases.iter().filter_map(|case| {
@@ -37,6 +37,12 @@ pub fn lifetime(plan: &Plan, workloads: &BTreeMap<String, Box<dyn Workload>>) ->
     let load = phases.chain(commands).max().unwrap_or_default();
     let scale_up = plan.study.cases.iter().map(longest).max().unwrap_or_default();
     load.duration() * 2 + scale_up + TIMEOUT * 10 + Duration::from_secs(3600)
+}
+
+/// Conditions that share the guest of a case.
+fn conditions(plan: &Plan, case: &Case) -> u32 {
+    let family = plan.study.cases.iter().filter(|other| other.family() == case.family());
+    u32::try_from(family.count()).unwrap_or(u32::MAX)
 }
 
 /// The longest that the scale-up of a case, or the search for its load in guests that stand, may take, if everything takes as long as it

@@ -29,6 +29,11 @@ pub const VALIDATION_ERRORS: &str = "validation_errors";
 /// arrivals a second.
 pub const OFFERED_LOAD_MAX: &str = "offered_load_max";
 
+/// What the system refused the neighbours in the turns of a condition, such as memory or a process.
+pub const AGGRESSOR_REFUSED: &str = "aggressor_refused";
+/// Neighbours that ended in the turns of a condition.
+pub const AGGRESSOR_ENDED: &str = "aggressor_ended";
+
 /// What is missing of the operations that were due. It is reported even where a workload did not count it: nothing counted means none.
 pub const MISSING: [&str; 3] = [ERRORS, LOST, UNFINISHED];
 

@@ -20,6 +20,7 @@ use crate::trial::Flag;
 mod answer;
 mod consolidation;
 mod distribution;
+mod isolation;
 mod runs;
 pub mod section;
 mod serving;
@@ -34,6 +35,7 @@ pub use consolidation::{
     LoadSeries,
 };
 pub use distribution::{ArmIncomplete, Distribution};
+pub use isolation::{ArmIsolation, IsolationCell, IsolationFindings, Survival};
 pub use runs::{Compared, RunComparison, RunComparisonRow, RunSide};
 pub use serving::{ArmCapacity, ArmRequests, ArmResources, RequestRow, RequestTable, ScoreFindings, SearchFindings};
 pub use sizing::{
@@ -73,6 +75,8 @@ pub struct Findings {
     pub consolidation: Vec<ConsolidationFindings>,
     /// Models of CPU and response time, and what they say of cases that were held out. Empty where the study has too few loads.
     pub sizing: Vec<SizingFindings>,
+    /// What neighbours do to each victim. Empty where the study has no conditions.
+    pub isolation: Vec<IsolationFindings>,
     /// What is otherwise than in the published original: of the study first, then of its workloads, each with the cases and arms that it concerns.
     pub deviations: Vec<Deviation>,
     /// What differs from the study as written, a sentence each.

@@ -31,6 +31,8 @@ pub const BUSY_WHILE_WAITING: &str = "busy-while-waiting";
 pub const TURN_OVERRUN: &str = "turn-overrun";
 /// A trial ended because an arm with which it took turns failed.
 pub const OTHER_ARM_FAILED: &str = "other-arm-failed";
+/// A neighbour ended in a turn in which it was to work.
+pub const AGGRESSOR_ENDED: &str = "aggressor-ended";
 /// What the machine underneath, or something else on the host, did to a trial: causes outside its arm.
 pub const OUTSIDE: [&str; 3] = ["steal", "foreign-load", "alongside"];
 /// The instrument limited the trial, and not the guest.

@@ -3,6 +3,7 @@
 //! This crate does no I/O and depends on no other crate of the workspace. Every stage of tare
 //! speaks in these types, and those that are written to files carry a schema number.
 
+pub mod aggressor;
 pub mod arrivals;
 pub mod audit;
 pub mod ballooning;

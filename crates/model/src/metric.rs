@@ -74,6 +74,14 @@ impl MetricSpec {
     }
 }
 
+/// Ids of the metrics of trials that are conditions of one guest.
+pub mod isolation {
+    /// What the neighbours achieved together in a second of their turns: iterations of what they do.
+    pub const WORK: &str = "aggressor_work_per_s";
+    /// Longest delay with which a thread of the controller woke up in the turns of a condition, seconds.
+    pub const HOST_DELAY: &str = "host_delay_max_s";
+}
+
 /// Metric ids that more than one crate knows. Those that tare itself adds to a workload's are the first.
 pub mod common {
     /// Seconds from the request to create the guest to its agent's first answer.

@@ -23,8 +23,8 @@ pub struct Plan {
     pub cpus: CpuPlacement,
     /// The trials, in order.
     pub trials: Vec<PlannedTrial>,
-    /// Trials that run together, their arms in turns: those of one block and case, by their index, in order. Every other trial runs by
-    /// itself.
+    /// Trials that run together, in turns, by their index, in order: the arms of one block and case, or the conditions of one victim in one
+    /// block on one arm. Every other trial runs by itself.
     pub sets: Vec<Vec<u32>>,
     /// What stands beside the guests, and what their data lie on.
     pub layout: Layout,

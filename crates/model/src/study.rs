@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::aggressor::Aggressor;
 use crate::capacity::{CapacitySpec, LoadShare, ScoreSpec};
 use crate::cpu_target::CpuTarget;
 use crate::density::DensitySpec;
@@ -246,6 +247,23 @@ pub enum CaseSchedule {
         /// Why.
         why: String,
     },
+    /// One arm after the other. The measured guest of an arm is driven under one condition after another, in turns; each condition is a
+    /// case, and these cases share that guest and its neighbours.
+    Conditions(Condition),
+}
+
+/// What the neighbours of a case do, where one measured guest meets several such conditions in turn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Condition {
+    /// Id of the case as it is written: the conditions of one victim have it in common.
+    pub victim: String,
+    /// The victim's name for people.
+    pub label: String,
+    /// What each neighbour does in the turns of this case, with a thread on each of its CPUs; `None`: nothing. It is nothing in the first
+    /// condition of every victim, which the others are held against.
+    pub work: Option<Aggressor>,
+    /// How turns are taken. Neighbours begin with the gap before a turn, and stand still at its end.
+    pub turns: TurnSpec,
 }
 
 impl Default for CaseSchedule {
@@ -255,11 +273,27 @@ impl Default for CaseSchedule {
 }
 
 impl CaseSchedule {
-    /// How turns are taken, where they are.
+    /// How arms take turns, where they do.
     pub const fn turns(&self) -> Option<&TurnSpec> {
         match self {
             Self::Turns(spec) | Self::Pairs { turns: spec, .. } => Some(spec),
-            Self::Trials { .. } => None,
+            Self::Trials { .. } | Self::Conditions(_) => None,
+        }
+    }
+
+    /// How turns are taken, by arms or by conditions, where they are.
+    pub const fn any_turns(&self) -> Option<&TurnSpec> {
+        match self {
+            Self::Conditions(condition) => Some(&condition.turns),
+            _ => self.turns(),
+        }
+    }
+
+    /// The condition that the case is, where it is one.
+    pub const fn condition(&self) -> Option<&Condition> {
+        match self {
+            Self::Conditions(condition) => Some(condition),
+            _ => None,
         }
     }
 
@@ -374,12 +408,19 @@ impl CaseLoad {
     }
 }
 
+impl Case {
+    /// The cases with which this one shares its guests in a block, by the id that they have in common: its conditions, or itself alone.
+    pub fn family(&self) -> &str {
+        self.schedule.condition().map_or(&self.id, |condition| &condition.victim)
+    }
+}
+
 /// Guests that keep the host busy, on the arm's own platform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Neighbours {
     /// How many.
     pub count: u32,
-    /// Size of each; a busy loop runs on each of its CPUs.
+    /// Size of each; a busy loop runs on each of its CPUs, or what the case's condition says.
     pub guest: GuestSize,
 }
 

@@ -15,6 +15,8 @@ pub struct Traits {
     pub several_guests: bool,
     /// Several instances of the application can be at work in one guest, each a process of its own.
     pub several_instances: bool,
+    /// It can be set up several times in one guest, each time with drivers of its own, which then have turns.
+    pub several_set_ups: bool,
     /// One load after another can be offered in the same guest.
     pub repeats: bool,
     /// It can be driven again and again in the same guests while others are added.
@@ -55,6 +57,7 @@ impl Traits {
         Self {
             several_guests: false,
             several_instances: false,
+            several_set_ups: false,
             repeats: false,
             density: false,
             calibrated: false,

@@ -39,6 +39,8 @@ impl TurnSpec {
     /// Rounds that a steady state holds at least, where the study does not say how long turns are: what the host does in one of them is
     /// then a small part of a block.
     pub const FEWEST_ROUNDS: u64 = 10;
+    /// The same where conditions of one guest take turns: they are as long as it takes a neighbour to have its effect.
+    pub const FEWEST_OF_CONDITIONS: u64 = 2;
     /// The shortest turn.
     pub const SHORTEST: Span = Span::from_millis(1);
 
@@ -62,6 +64,18 @@ impl TurnSpec {
         let warm_up = Span { ns: u64::try_from(warm_up).unwrap_or(ns) };
         let shorter = Self { turn: Span { ns }, warm_up, ..*self };
         (shorter.rounds_in(steady_state) >= Self::FEWEST_ROUNDS).then_some(shorter)
+    }
+
+    /// These turns, made shorter where a steady state of this length would hold fewer than [`Self::FEWEST_OF_CONDITIONS`], with their warm-up
+    /// and the gap between them.
+    #[must_use]
+    pub fn halved(&self, steady_state: Span) -> Self {
+        let turn = self.turn.ns.min(steady_state.ns / Self::FEWEST_OF_CONDITIONS).max(1);
+        let part = |span: Span| {
+            let ns = u128::from(span.ns) * u128::from(turn) / u128::from(self.turn.ns.max(1));
+            Span { ns: u64::try_from(ns).unwrap_or(span.ns) }
+        };
+        Self { turn: Span { ns: turn }, warm_up: part(self.warm_up), gap: part(self.gap), ..*self }
     }
 
     /// Rounds that it takes to drive each arm through all phases, or to run all of its commands.

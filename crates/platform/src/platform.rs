@@ -188,6 +188,11 @@ pub trait Platform: Send + Sync {
         None
     }
 
+    /// Whether it sets limits on the memory and the processes of its guests: what takes all that it gets may run in them alone.
+    fn limits_guests(&self) -> bool {
+        true
+    }
+
     /// Where its guests are reached: asked before a run, for the driver must be there too.
     fn reach(&self) -> Reach {
         Reach::Lab

@@ -39,12 +39,14 @@ pub(crate) fn unfinished(plan: &Plan, acknowledged: &BTreeSet<u32>) -> Vec<Part>
     parts.filter(|part| !part.there.is_empty() && !part.missing.is_empty()).collect()
 }
 
-/// Whether the sets of a plan hold trials of one block and case each, and no trial twice; what is wrong with them.
+/// Whether the sets of a plan hold trials of one block each, and of one case or one arm, and no trial twice; what is wrong with them.
 pub(crate) fn fit(plan: &Plan) -> Result<(), String> {
     let mut seen = BTreeSet::new();
     for (at, set) in plan.sets.iter().enumerate() {
         let trials: Option<Vec<_>> = set.iter().map(|&index| plan.trials.get(index as usize)).collect();
-        let alike = |own: &PlannedTrial, first: &PlannedTrial| (own.block, &own.case) == (first.block, &first.case);
+        let alike = |own: &PlannedTrial, first: &PlannedTrial| {
+            own.block == first.block && (own.case == first.case || own.arm == first.arm)
+        };
         let together = |trials: &Vec<&PlannedTrial>| {
             trials.first().is_some_and(|first| trials.iter().all(|own| alike(own, first)))
         };

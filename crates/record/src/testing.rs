@@ -24,8 +24,10 @@ use tare_model::{ByteSize, Histogram, Span};
 
 use crate::{JournalEvent, RunWriter};
 
+mod conditions;
 mod turns;
 
+pub use conditions::{conditions_plan, conditions_trial};
 pub use turns::{pairs_plan, turns_plan, turns_trial};
 
 /// Arms of [`plan`]: the baseline, another, and the baseline's replica.

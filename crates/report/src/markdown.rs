@@ -20,6 +20,11 @@ pub fn markdown(findings: &Findings) -> String {
         out.push_str(&format!("> **WARNING: {}**\n\n", escaped(warning)));
     }
     answer(&mut out, &report);
+    for victim in report.isolation.iter().flat_map(|view| &view.victims) {
+        out.push_str(&format!("## {}\n\n", escaped(&victim.title)));
+        push_tables(&mut out, std::slice::from_ref(&victim.matrix));
+        push_tables(&mut out, std::slice::from_ref(&victim.survival));
+    }
     glance(&mut out, &report);
     sizing(&mut out, &report);
     instances(&mut out, &report);

@@ -11,7 +11,7 @@ use crate::plot::arms::{ArmLook, Arms};
 use crate::view::parts::Parts;
 use crate::view::setting::blocks;
 use crate::view::{
-    Report, account, capacity, consolidation, cpu_targets, density, fold, primary, sizing, steps, trust,
+    Report, account, capacity, consolidation, cpu_targets, density, fold, isolation, primary, sizing, steps, trust,
 };
 use crate::words;
 
@@ -34,6 +34,9 @@ pub fn terminal(findings: &Findings, width: usize, colour: bool) -> String {
     // The parts of a start matter where there are several kinds of guests.
     let weighs = |metric: &&MetricFindings| common::OF_THE_GUEST.contains(&metric.spec.id.as_str());
     let of_guests = findings.across.iter().filter(|metric| weighs(metric) || report.glance.is_some());
+    // A study of conditions alone asks nothing of that.
+    let asks = report.isolation.is_none() || !shown.is_empty();
+    let of_guests = of_guests.filter(|_| asks);
     lines.extend(of_guests.map(|metric| metric_lines("all cases", metric, findings, &arms)));
     let widths = Widths::of(lines.iter().flat_map(|(_, lines)| lines), width);
     let mut out = String::new();
@@ -46,6 +49,7 @@ pub fn terminal(findings: &Findings, width: usize, colour: bool) -> String {
         out.push_str(&style.alarm(&paragraph(&format!("WARNING: {warning}"), width, "", "  ")));
         out.push('\n');
     }
+    out.push_str(&sections(isolation::lines(findings, &arms), width, &style));
     let notes = shown.iter().map(|case| notes(case, findings, &arms)).chain(std::iter::repeat(Vec::new()));
     for ((heading, lines), notes) in lines.iter().zip(notes) {
         out.push_str(&style.bold(&paragraph(heading, width, "", "  ")));
@@ -81,15 +85,21 @@ pub fn terminal(findings: &Findings, width: usize, colour: bool) -> String {
     out
 }
 
-/// What sums up several cases: instances in one guest, and sizing.
-fn summed_up(findings: &Findings, arms: &Arms, report: &Report, width: usize, style: &Style) -> String {
+/// Headings, each with its lines below it.
+fn sections(all: Vec<(String, Vec<String>)>, width: usize, style: &Style) -> String {
     let mut out = String::new();
-    let sections = consolidation::lines(findings, arms).into_iter().chain(sizing::lines(findings, arms));
-    for (heading, lines) in sections {
+    for (heading, lines) in all {
         out.push_str(&style.bold(&paragraph(&heading, width, "", "  ")));
         lines.iter().for_each(|line| out.push_str(&paragraph(line, width, "  ", "    ")));
         out.push('\n');
     }
+    out
+}
+
+/// What sums up several cases: instances in one guest, and sizing.
+fn summed_up(findings: &Findings, arms: &Arms, report: &Report, width: usize, style: &Style) -> String {
+    let all = consolidation::lines(findings, arms).into_iter().chain(sizing::lines(findings, arms));
+    let mut out = sections(all.collect(), width, style);
     if let Some(folded) = &report.folded {
         let text = format!("{}: each with its own figures in the HTML report and in the CSV files.", folded.count);
         out.push_str(&format!("{}\n", paragraph(&text, width, "", "  ")));

@@ -4,7 +4,7 @@ use tare_model::findings::Verdict;
 use tare_model::load::{Arrivals, LoadModel, Phases};
 use tare_model::metric::Better;
 use tare_model::study::{Case, CaseSchedule, Guests};
-use tare_model::turns::Waiting;
+use tare_model::turns::{TurnSpec, Waiting};
 
 use crate::format;
 
@@ -122,6 +122,7 @@ pub(crate) fn schedule(case: &Case) -> String {
     let (turns, in_pairs) = match &case.schedule {
         CaseSchedule::Trials { why } => return format!("The arms ran one trial after another: {why}."),
         CaseSchedule::Turns(turns) => (turns, String::new()),
+        CaseSchedule::Conditions(condition) => return conditions(&condition.turns, case),
         CaseSchedule::Pairs { turns, why, .. } => (
             turns,
             format!(" They took them in pairs with the baseline, each pair in blocks of its own, because {why}."),
@@ -138,6 +139,18 @@ pub(crate) fn schedule(case: &Case) -> String {
     let turn = if turns.commands.is_some() { "one command each".to_owned() } else { turns.turn.to_string() };
     format!(
         "The arms took turns of {turn}{measured} in random order, {} apart, in {} a block; the arms that waited {waiting}.{in_pairs}",
+        turns.gap,
+        format::plural(turns.rounds(&case.phases).into(), "round", "rounds")
+    )
+}
+
+/// How the conditions of a guest shared the time of a block, in a sentence.
+fn conditions(turns: &TurnSpec, case: &Case) -> String {
+    format!(
+        "In each block, and on each arm, one and the same guest was driven under all conditions in turns of {} (measured after {}) in random \
+         order, {} apart, in {}. What the neighbours do begins in the gap before a turn and ends with it.",
+        turns.turn,
+        turns.warm_up,
         turns.gap,
         format::plural(turns.rounds(&case.phases).into(), "round", "rounds")
     )

@@ -51,6 +51,7 @@ fn what_the_documentation_names_is_there() {
         fixture::density(),
         fixture::serving(),
         fixture::instances(),
+        fixture::isolation(),
     ];
     let jsons: Vec<Value> = fixtures.iter().map(json).collect();
     let parquet = tare_report::parquet(&fixtures[0]).unwrap().into_iter().map(|(name, _)| name);

@@ -7,6 +7,7 @@ mod contents;
 mod density;
 mod fixture;
 mod instances;
+mod isolation;
 mod outputs;
 mod page;
 mod serving;

@@ -112,6 +112,12 @@ pub trait Catalog {
         None
     }
 
+    /// Whether a platform with these (checked) options sets limits on the memory and the processes of its guests.
+    fn limits_guests(&self, platform: &str, options: &Value) -> bool {
+        let _ = (platform, options);
+        true
+    }
+
     /// Where the first of them is reached, if the options say so.
     fn machine_address(&self, platform: &str, options: &Value) -> Option<IpAddr> {
         let _ = (platform, options);

@@ -6,6 +6,7 @@
 mod beside;
 mod capacity;
 mod case;
+mod conditions;
 mod cpu_target;
 mod density;
 mod hosts;
@@ -120,6 +121,7 @@ pub(crate) fn study(root: &Cursor<'_>, catalog: &dyn Catalog) -> Option<Study> {
     let cases = case::cases(&file, &context);
     context.schedule.hold_for_none(&cases);
     hosts::in_numbers(&context, &arms, &cases);
+    conditions::fit(&file, &context, (&arms, &roles), &cases);
     Some(Study {
         schema: file.schema.or(STUDY_SCHEMA),
         name: file.name.or("").to_owned(),

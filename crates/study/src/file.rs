@@ -1,6 +1,7 @@
 //! The study file: every table of it and every field, with what it means, its shape and an example. The struct that the check
 //! works on, the errors and the JSON schema for editors are made of these definitions.
 
+use tare_model::aggressor::Aggressor;
 use tare_model::guest::Seccomp;
 use tare_model::load::Arrivals;
 use tare_model::merging::HugePages;
@@ -410,10 +411,12 @@ table! {
     Neighbours<'a> {
         /// How many guests beside the measured one; for a host without neighbours leave `neighbours` out.
         required count: Whole<1, 4096> = "6",
-        /// CPUs of each; a busy loop runs on each of them.
+        /// CPUs of each; a busy loop runs on each of them, or what `work` says.
         required cpus: GuestCpus = "4",
         /// Memory of each.
         required memory: Memory = r#""1GiB""#,
+        /// What they do, one after another, in turns beside one and the same measured guest: `"none"` first, which the others are held against. The case becomes one for each. Absent: busy loops all the time.
+        optional work: List<Option<Aggressor>, 16> = r#"["none", "spin"]"#,
     }
 }
 

@@ -169,6 +169,9 @@ pub fn scale(mut study: Study, factor: f64) -> Result<Study, ScaleError> {
     }
     for case in &mut study.cases {
         case.phases = case.phases.scaled(factor);
+        if let CaseSchedule::Conditions(condition) = &mut case.schedule {
+            condition.turns = condition.turns.halved(case.phases.steady_state);
+        }
         if let CaseSchedule::Turns(turns) = case.schedule {
             let steady_state = case.phases.steady_state;
             let too_short = || CaseSchedule::Trials { why: check::too_short(steady_state) };

@@ -268,6 +268,7 @@ impl Catalog for Fake {
                 "web-banking" | "social" => Some(turns(500, 20, false)),
                 _ => None,
             },
+            several_set_ups: workload == "rr" || workload == "cpu",
             several_guests: workload == "store" || workload.starts_with("web-"),
             several_instances: can("social", "one-instance-only"),
             repeats: can("social", "one-load-only") || workload == "rr",
@@ -302,6 +303,10 @@ impl Catalog for Fake {
             }
             _ => Ok(()),
         }
+    }
+
+    fn limits_guests(&self, platform: &str, _: &Json) -> bool {
+        platform != "null"
     }
 
     fn machines(&self, platform: &str, options: &Json) -> Option<u32> {

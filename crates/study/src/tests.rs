@@ -1,5 +1,6 @@
 //! The whole way: text to study to plan, and every way in which a text can be wrong.
 mod capacity;
+mod conditions;
 mod cpu_target;
 mod density;
 mod parsing;

@@ -94,6 +94,11 @@ impl Catalog for Registries {
         (entry.make)(options).ok()?.machines()
     }
 
+    fn limits_guests(&self, platform: &str, options: &Value) -> bool {
+        let made = tare_platform::registry::find(platform).and_then(|entry| (entry.make)(options).ok());
+        made.is_some_and(|platform| platform.limits_guests())
+    }
+
     fn machine_address(&self, platform: &str, options: &Value) -> Option<IpAddr> {
         let entry = tare_platform::registry::find(platform)?;
         (entry.make)(options).ok()?.machine_address()

@@ -221,7 +221,7 @@ fn all_planned(plan: &Plan) -> Vec<Planned> {
     let of = |step: &&[PlannedTrial]| -> Vec<Planned> {
         let case = plan.study.cases.iter().find(|case| step.first().is_some_and(|trial| trial.case == case.id));
         let arms = u32::try_from(step.len()).unwrap_or(u32::MAX);
-        match case.and_then(|case| Some((case.schedule.turns()?, case))).filter(|_| arms > 1) {
+        match case.and_then(|case| Some((case.schedule.any_turns()?, case))).filter(|_| arms > 1) {
             Some((turns, case)) => {
                 let each_s = turns.total(&case.phases, arms).as_secs_f64() / f64::from(arms);
                 vec![Planned { each_s, tries: 1, at_most: 1, spared: false }; step.len()]

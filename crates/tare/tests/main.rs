@@ -15,6 +15,7 @@ mod formats;
 mod hostile;
 mod hostile_input;
 mod import;
+mod isolation;
 mod ksm;
 mod poor_hosts;
 mod precision;

@@ -97,7 +97,7 @@ impl Workload for Parameters {
         if self.threads > guest.cpus {
             return Traits { no_turns: Some(OVER_QUOTA), ..Traits::of(*guest) };
         }
-        Traits { turns: Some(TURNS), ..Traits::of(*guest) }
+        Traits { turns: Some(TURNS), several_set_ups: true, ..Traits::of(*guest) }
     }
 
     fn prepare(&self, _: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {

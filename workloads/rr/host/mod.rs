@@ -164,7 +164,7 @@ impl Workload for Rr {
     }
 
     fn traits(&self, guest: &GuestSize, _: u32) -> Traits {
-        Traits { turns: Some(TURNS), ..Traits::of(*guest) }
+        Traits { turns: Some(TURNS), several_set_ups: true, ..Traits::of(*guest) }
     }
 
     fn prepare(&self, site: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {

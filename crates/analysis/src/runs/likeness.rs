@@ -89,7 +89,7 @@ fn schedule(case: &Case) -> CaseSchedule {
             *pairs = 0;
         }
         CaseSchedule::Trials { why } => why.clear(),
-        CaseSchedule::Turns(_) => {}
+        CaseSchedule::Turns(_) | CaseSchedule::Conditions(_) => {}
     }
     schedule
 }

@@ -111,6 +111,8 @@ impl Trial<'_> {
             Some((used(&[all])? - used(&slots)?).max(0.0))
         });
         let used = used.sum::<Option<f64>>().filter(|_| others > 0 && own > 0);
+        // Conditions share their guest: while it is the turn of others, that is at work.
+        let used = used.filter(|_| self.case.schedule.condition().is_none());
         let waiting_cpus = used.map(|used_s| used_s / (others as f64 / 1e9));
         if let Some(cpus) = waiting_cpus.filter(|&cpus| cpus > WAITING_LIMIT) {
             let detail = format!(
@@ -122,7 +124,7 @@ impl Trial<'_> {
         }
         if done.overran > 0 && f64::from(done.overran) > OVERRAN_LIMIT * done.counts.len() as f64 {
             let detail = format!(
-                "in {} of {} turns something was still under way when the next arm's turn began; a longer `gap` avoids that",
+                "in {} of {} turns something was still under way when the next turn began; a longer `gap` avoids that",
                 done.overran,
                 done.counts.len()
             );

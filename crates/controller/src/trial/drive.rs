@@ -88,7 +88,7 @@ impl Trial<'_> {
         gathered: &mut Gathered,
     ) -> Result<(Vec<Driven>, ProbeData), Stop> {
         let alone = &mut [Driving { trial: *self, sites, prepared, gathered }];
-        let mut driven = together(alone, None).map_err(|(_, stop)| stop)?;
+        let mut driven = together(alone, None, None).map_err(|(_, stop)| stop)?;
         driven.pop().ok_or_else(|| Stop { phase: Phase::Drive, reason: "nobody was driven: a defect of tare".into() })
     }
 

@@ -12,6 +12,7 @@ use tare_platform::Reach;
 use tare_probe::{HostProbe, ProbeData, ProbeError};
 use tare_workload::{Baton, Driven, Schedule, WorkSite, WorkloadError};
 
+use super::aggressors::{Aggressors, Window};
 use super::drive::{Ready, cancel, lost_hosts};
 use super::target::{source, target_name};
 use super::turns::{Freezer, OwnTurns, table};
@@ -45,9 +46,17 @@ type Seen = (Vec<Driven>, ProbeData);
 /// Offers load to all of them at one time, or to one after another in turns, while the probes sample. For each what its guests came to,
 /// and what the probe saw of it.
 ///
+/// With `beside` they are conditions of one guest, which is the first one's, as are its neighbours.
+///
 /// # Errors
 /// The first failure, with whose it was. The others are ended early then.
-pub(super) fn together(all: &mut [Driving<'_, '_>], turns: Option<TurnSpec>) -> Result<Vec<Seen>, (usize, Stop)> {
+pub(super) fn together(
+    all: &mut [Driving<'_, '_>],
+    turns: Option<TurnSpec>,
+    beside: Option<&Aggressors>,
+) -> Result<Vec<Seen>, (usize, Stop)> {
+    // Whose guests are distinguished in the samples.
+    let arms = if beside.is_some() { 1 } else { all.len() };
     let mut schedules = schedules(all, turns);
     for (arm, (driving, schedule)) in all.iter_mut().zip(&schedules).enumerate() {
         let connect = |site: &WorkSite<'_>, ready: &mut Ready| ready.connect(site, schedule);
@@ -55,9 +64,10 @@ pub(super) fn together(all: &mut [Driving<'_, '_>], turns: Option<TurnSpec>) -> 
         let connected = trial.in_each(Phase::Drive, sites, prepared.iter_mut(), gathered, connect);
         connected.map_err(|stop| (arm, stop))?;
     }
-    let inside: Vec<Vec<GuestProbe<'_>>> = all.iter().map(|driving| probes_inside(driving)).collect();
+    let inside: Vec<Vec<GuestProbe<'_>>> = all.iter().take(arms).map(|driving| probes_inside(driving)).collect();
+    let inside = inside.into_iter().chain(std::iter::repeat_with(Vec::new));
     let failed = |error: ProbeError| (0, Stop { phase: Phase::Drive, reason: error.to_string() });
-    let probe = start_probe(all).map_err(failed)?;
+    let probe = start_probe(all, arms).map_err(failed)?;
     let charged: Vec<_> = all.iter().map(|driving| thread_cpu::read(driving.gathered.measured())).collect();
     let began = Instant::now();
     let start_ns = tare_probe::now_ns() + lead(all).as_nanos() as u64;
@@ -72,7 +82,7 @@ pub(super) fn together(all: &mut [Driving<'_, '_>], turns: Option<TurnSpec>) -> 
     if baton.is_none() {
         watch(&probe, all, start_ns);
     }
-    let driven = in_turns(all, &schedules, turns);
+    let driven = in_turns(all, &schedules, turns, beside);
     let load_s = began.elapsed().as_secs_f64();
     let probed = probe.stop().map_err(failed);
     for ((driving, inside), charged) in all.iter_mut().zip(inside).zip(charged) {
@@ -83,10 +93,9 @@ pub(super) fn together(all: &mut [Driving<'_, '_>], turns: Option<TurnSpec>) -> 
         note_commands(all, &schedules, &driven);
     }
     let mut driven = driven.into_iter();
-    let arms = all.len();
     let of = |(arm, driving): (usize, &Driving<'_, '_>)| {
         let own = driven.by_ref().take(driving.sites.len()).collect();
-        (own, members::of(&probed, arm, arms))
+        (own, members::of(&probed, arm % arms, arms))
     };
     Ok(all.iter().enumerate().map(of).collect())
 }
@@ -158,7 +167,9 @@ fn in_turns(
     all: &mut [Driving<'_, '_>],
     schedules: &[Schedule],
     turns: Option<TurnSpec>,
+    beside: Option<&Aggressors>,
 ) -> Result<Vec<Driven>, (usize, Stop)> {
+    let windows = windows(all);
     let freezer = match turns {
         Some(TurnSpec { waiting: Waiting::Frozen, .. }) => Some(freezer(all)?),
         _ => None,
@@ -193,6 +204,9 @@ fn in_turns(
         if whose.iter().any(|(.., site)| site.has_backend_apart()) {
             scope.spawn(|| end_unserved(whose.iter().map(|(.., site)| *site).collect(), &done));
         }
+        if let Some((aggressors, spec)) = beside.zip(turns) {
+            aggressors.spawn(scope, (&windows, spec), &done);
+        }
         let driven = parallel::each(&halt, work.into_iter(), drive, |at| {
             // A guest that is stopped cannot hear that it shall end, nor can a thread that waits for its turn.
             done.store(true, Ordering::Relaxed);
@@ -224,6 +238,17 @@ fn end_unserved(mut sites: Vec<&WorkSite<'_>>, done: &AtomicBool) {
     }
 }
 
+/// When whose turn is, in order of time.
+fn windows(all: &[Driving<'_, '_>]) -> Vec<Window> {
+    let of = |(at, driving): (usize, &Driving<'_, '_>)| {
+        let own = driving.gathered.own_turns.as_ref().map_or(&[][..], OwnTurns::windows);
+        own.iter().map(|&(from, to)| (from, to, at)).collect::<Vec<_>>()
+    };
+    let mut windows: Vec<Window> = all.iter().enumerate().flat_map(of).collect();
+    windows.sort_unstable();
+    windows
+}
+
 fn freezer(all: &[Driving<'_, '_>]) -> Result<Freezer, (usize, Stop)> {
     let arms =
         all.iter().filter_map(|driving| Some((driving.gathered.own_turns.as_ref()?, driving.gathered.measured())));
@@ -249,10 +274,10 @@ fn note(driving: &mut Driving<'_, '_>, inside: Vec<GuestProbe<'_>>, charged: &[t
 }
 
 /// One probe for all: it reads the CPU time of all guests at one moment.
-fn start_probe(all: &[Driving<'_, '_>]) -> Result<HostProbe, ProbeError> {
+fn start_probe(all: &[Driving<'_, '_>], arms: usize) -> Result<HostProbe, ProbeError> {
     let mut watched: Vec<sampling::WatchedGuest<'_>> = Vec::new();
     for (arm, driving) in all.iter().enumerate() {
-        let (prefix, targets) = (members::prefix(arm, all.len()), driving.gathered.targets);
+        let (prefix, targets) = (members::prefix(arm, arms), driving.gathered.targets);
         for (n, guest) in driving.gathered.guests.iter().enumerate() {
             let source = match source(n, targets) {
                 Source::Guest(name) => Source::Guest(format!("{prefix}{name}")),

@@ -1,9 +1,11 @@
 //! One trial: one arm, one case, fresh instances, from provisioning to teardown.
 
+mod aggressors;
 mod busy;
 mod calibrate;
 mod capacity;
 mod collect;
+mod conditions;
 mod cpu_target;
 mod density;
 mod drive;
@@ -198,11 +200,13 @@ impl<'a> Running<'a> {
         );
         let mut metrics = metrics(&task);
         if let Outcome::Completed(measurement) = &outcome {
-            // Only of guests of KVM's.
             let per = match task.workload.unit_of_work() {
                 UnitOfWork::Operation => "an operation",
                 UnitOfWork::Byte => "a MB",
             };
+            let condition = task.case.schedule.condition();
+            metrics.extend(condition.map(|own| aggressors::specs(own.work)).unwrap_or_default());
+            // Only of guests of KVM's.
             metrics.extend(kvm::specs(per).into_iter().filter(|spec| measurement.metrics.contains_key(&spec.id)));
         }
         TrialRecord {

@@ -124,11 +124,24 @@ impl Trial<'_> {
         guest: &dyn Guest,
         clients: Vec<Client>,
     ) -> Result<Target, Stop> {
+        let token = random_token().map_err(|reason| Stop { phase: Phase::Connect, reason })?;
+        self.target_by((index, serial), guest, clients, token)
+    }
+
+    /// The same, whose servers and drivers have this token.
+    pub(super) fn target_by(
+        &self,
+        (index, serial): (usize, usize),
+        guest: &dyn Guest,
+        clients: Vec<Client>,
+        token: Token,
+    ) -> Result<Target, Stop> {
         let (services, backend) = (self.start_services(index, serial)?, self.start_backend(index, serial)?);
         let others = clients.iter().chain(&services).chain(&backend);
-        admit(guest, others).map_err(|reason| Stop { phase: Phase::Connect, reason })?;
+        admit(token, guest, others).map_err(|reason| Stop { phase: Phase::Connect, reason })?;
         Ok(Target {
             index,
+            token,
             link: Arc::clone(guest.link()),
             address: guest.address(),
             listen: guest.listen(),
@@ -226,7 +239,8 @@ impl Trial<'_> {
         }
     }
 
-    /// Starts the neighbours, if the trial has any of its own, and busy loops in them and, if the case says so, in the measured guests.
+    /// Starts the neighbours, if the trial has any of its own, and busy loops in them and, if the case says so, in the measured guests. Where
+    /// the case is a condition, what neighbours do is for later.
     pub(super) fn make_busy(&self, gathered: &mut Gathered, own_neighbours: bool) -> Result<(), String> {
         if let Some(wanted) = self.case.neighbours.filter(|_| own_neighbours) {
             let specs: Vec<GuestSpec> = (0..wanted.count)
@@ -236,20 +250,27 @@ impl Trial<'_> {
             neighbours::start(self.task.platform, &self.bench.site, &specs, what, &mut gathered.guests)?;
             self.tell_standing(gathered);
         }
+        if self.case.schedule.condition().is_some() {
+            return Ok(());
+        }
         let first = if self.case.busy_target { 0 } else { gathered.targets };
         gathered.busy = neighbours::keep_busy(&gathered.guests, first)?;
         Ok(())
     }
 }
 
-/// Gives all agents of a guest a token that no others have: who does not show it is let into none of their servers.
-fn admit<'a>(guest: &'a dyn Guest, others: impl Iterator<Item = &'a Client>) -> Result<(), String> {
+/// A token that nobody else has.
+fn random_token() -> Result<Token, String> {
     let mut bits = [0; Token::LEN];
     let drawn = rustix::rand::getrandom(&mut bits, rustix::rand::GetRandomFlags::empty());
     if drawn != Ok(bits.len()) {
         return Err(format!("the kernel gives no random bits for a token: {drawn:?}"));
     }
-    let token = Token::new(bits);
+    Ok(Token::new(bits))
+}
+
+/// Gives all agents of a guest its token: who does not show it is let into none of their servers.
+fn admit<'a>(token: Token, guest: &'a dyn Guest, others: impl Iterator<Item = &'a Client>) -> Result<(), String> {
     let links = others.map(Client::link).chain([guest.link()]);
     let asked = parallel::on_hosts(
         links.enumerate(),

@@ -1,10 +1,12 @@
-//! A set: the trials of one block and case whose arms take turns. All their guests are alive at once.
+//! A set: the trials of one block and case whose arms take turns. All their guests are alive at once. Or those of one block and arm that are
+//! conditions of one guest.
 
 use tare_model::flag;
 use tare_model::trial::{Flag, Outcome, Phase, TrialRecord};
 use tare_model::turns::TurnSpec;
 use tare_workload::{DriverSite, WorkSite};
 
+use super::conditions;
 use super::drive::Ready;
 use super::driving::{Driving, together};
 use super::maker::Maker;
@@ -24,6 +26,7 @@ pub fn run(bench: &Bench<'_>, tasks: &[Task<'_>], spec: TurnSpec) -> Vec<TrialRe
     // All arms of a set treat the host's memory alike.
     let governed = first.trial.govern(&first.gathered.standing);
     let (governed, attempted) = match governed {
+        Ok(governed) if tasks.iter().all(is_condition) => (Some(governed), conditions::attempt(&mut all, spec)),
         Ok(governed) => (Some(governed), attempt(&mut all, spec)),
         Err(stop) => (None, Err((0, stop))),
     };
@@ -42,7 +45,7 @@ pub fn run(bench: &Bench<'_>, tasks: &[Task<'_>], spec: TurnSpec) -> Vec<TrialRe
             let mut record = running.record(outcome, torn_down);
             // That a block is lost says nothing about the arms that did not fail.
             if failed.is_some_and(|failed| failed != member) {
-                let detail = format!("arm `{}` failed", failed.map_or("", |failed| arm_of(tasks, failed)));
+                let detail = format!("{} failed", failed.map_or_else(String::new, |failed| name_of(tasks, failed)));
                 record.flags.push(Flag { kind: flag::OTHER_ARM_FAILED.to_owned(), detail });
             }
             // The time of the set is that of all its trials together.
@@ -57,16 +60,22 @@ fn outcomes(attempted: Result<Vec<Outcome>, (usize, Stop)>, tasks: &[Task<'_>]) 
         Ok(outcomes) => return outcomes.into_iter().map(Ok).collect(),
         Err(failure) => failure,
     };
-    let arm = arm_of(tasks, failed);
+    let one = name_of(tasks, failed);
     let of = |member: usize| {
-        let other = format!("arm `{arm}`, with which it took turns, failed: {reason}");
+        let other = format!("{one}, with which it took turns, failed: {reason}");
         Err(Stop { phase, reason: if member == failed { reason.clone() } else { other } })
     };
     (0..tasks.len()).map(of).collect()
 }
 
-fn arm_of<'a>(tasks: &[Task<'a>], member: usize) -> &'a str {
-    tasks.get(member).map_or("", |task| task.planned.arm.as_str())
+fn is_condition(task: &Task<'_>) -> bool {
+    task.case.schedule.condition().is_some()
+}
+
+/// What tells a member from those with which it takes turns.
+fn name_of(tasks: &[Task<'_>], member: usize) -> String {
+    let Some(task) = tasks.get(member) else { return String::new() };
+    if is_condition(task) { format!("case `{}`", task.planned.case) } else { format!("arm `{}`", task.planned.arm) }
 }
 
 /// All phases of all trials up to their figures.
@@ -107,7 +116,7 @@ fn attempt(all: &mut [Running<'_>], spec: TurnSpec) -> Result<Vec<Outcome>, (usi
                 gathered: &mut running.gathered,
             })
             .collect();
-        together(&mut driving, Some(spec))?
+        together(&mut driving, Some(spec), None)?
     };
     let mut outcomes = Vec::new();
     for (arm, (running, driven)) in all.iter_mut().zip(driven).enumerate() {

@@ -4,7 +4,7 @@ use tare_model::metric::common;
 use tare_platform::{Guest, StartParts};
 
 /// The starts of the guests of a trial.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Starts(Vec<(f64, Option<StartParts>)>);
 
 impl Starts {

@@ -9,6 +9,7 @@ use tare_model::fact;
 use tare_model::guest::{CommandDefaults, DataPlace, GuestSize};
 use tare_model::load::LoadModel;
 use tare_model::sample::Source;
+use tare_model::token::Token;
 use tare_model::trial::Flag;
 use tare_wire::Link;
 use tare_workload::{DriverSite, ServicesSite, WorkSite};
@@ -20,6 +21,8 @@ use crate::client::Client;
 pub(super) struct Target {
     /// Which, from 0.
     pub(super) index: usize,
+    /// What its servers and drivers have in common, and nobody else has.
+    pub(super) token: Token,
     /// The channel to its agent.
     pub(super) link: Arc<Link>,
     /// Where its servers listen, as the client sees them.

@@ -50,6 +50,11 @@ impl OwnTurns {
         Self { turns, start_ns, end_ns, windows }
     }
 
+    /// Start and end of each turn.
+    pub(super) fn windows(&self) -> &[(u64, u64)] {
+        &self.windows
+    }
+
     /// All rounds, with half a gap before and after them.
     pub(super) fn whole(&self) -> (u64, u64) {
         let half = self.turns.spec.gap.ns / 2;
@@ -152,7 +157,7 @@ impl Freezer {
 }
 
 /// Sleeps until a moment; false, early, once `done` is set.
-fn wait_until(at_ns: u64, done: &AtomicBool) -> bool {
+pub(super) fn wait_until(at_ns: u64, done: &AtomicBool) -> bool {
     while !done.load(Ordering::Relaxed) {
         let left = Duration::from_nanos(at_ns.saturating_sub(tare_probe::now_ns()));
         if left.is_zero() {

@@ -51,9 +51,10 @@ pub(super) fn room(file: &File, most_bytes: u64) -> io::Result<u64> {
     if bytes < BLOCK { Err(io::ErrorKind::StorageFull.into()) } else { Ok(bytes - bytes % BLOCK) }
 }
 
-/// Whether files in this directory are in memory (tmpfs, ramfs; include/uapi/linux/magic.h), which is then the guest's.
+/// Whether files in this directory are in memory (tmpfs, ramfs; include/uapi/linux/magic.h), which is then the guest's, or may be: the layer
+/// of an overlay that is written to is often such a file system, and nobody says so inside. A file as large as the memory would end the guest.
 pub(super) fn is_in_memory(directory: &Path) -> bool {
-    const IN_MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
+    const IN_MEMORY: [i64; 3] = [0x0102_1994, 0x8584_58f6, 0x794c_7630];
     statfs(directory).is_ok_and(|system| IN_MEMORY.contains(&system.f_type))
 }
 

@@ -50,6 +50,10 @@ impl Platform for Null {
         Comparable::No("it is the floor of the instrument: no link, no limits".into())
     }
 
+    fn limits_guests(&self) -> bool {
+        false
+    }
+
     fn merging_refusal(&self) -> Option<Refusal> {
         let remedy = "leave `merging` out of this arm, or use a platform that can";
         Some(Refusal::new("this platform has no way to have its guests' memory merged", remedy))

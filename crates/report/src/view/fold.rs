@@ -3,7 +3,7 @@
 use serde::Serialize;
 use tare_model::findings::Findings;
 
-use super::{consolidation, sizing};
+use super::{consolidation, isolation, sizing};
 use crate::format;
 use crate::plot::arms::Arms;
 
@@ -41,9 +41,9 @@ impl Folded {
     }
 }
 
-/// Whether a case is one of dozens that a section sums up.
+/// Whether a case is a condition of a victim, or one of dozens that a section sums up.
 pub(crate) fn is_folded(findings: &Findings, case: &str) -> bool {
-    findings.cases.len() > CASES && consolidation::covers(findings, case)
+    isolation::covers(findings, case) || (findings.cases.len() > CASES && consolidation::covers(findings, case))
 }
 
 /// How many of the answers are shown before the others are folded away.
@@ -51,9 +51,10 @@ pub(super) fn shown(findings: &Findings) -> usize {
     if Folded::new(findings).is_some() { ANSWERS } else { findings.answer.len() }
 }
 
-/// What the study says of several instances and of sizing, in a few sentences.
+/// What the study says of neighbours, of several instances and of sizing, in a few sentences.
 pub(super) fn headlines(findings: &Findings, arms: &Arms) -> Vec<String> {
-    let mut out = consolidation::headlines(findings, arms);
+    let mut out = isolation::headlines(findings);
+    out.extend(consolidation::headlines(findings, arms));
     out.extend(sizing::headlines(findings, arms));
     out
 }

@@ -12,6 +12,7 @@ mod exits;
 pub(crate) mod fold;
 pub(crate) mod glance;
 mod hardware;
+pub(crate) mod isolation;
 mod layout;
 pub(crate) mod limits;
 mod measures;
@@ -44,6 +45,7 @@ use consolidation::ConsolidationView;
 use disclosure::Disclosure;
 use fold::Folded;
 use glance::Glance;
+use isolation::IsolationView;
 use limits::LimitsView;
 use published::PublishedView;
 use score::ScoreView;
@@ -70,7 +72,7 @@ pub(crate) struct Report {
     pub(crate) alone: bool,
     /// One line an arm: in how many cases which verdict fell.
     pub(crate) summary: Vec<String>,
-    /// What the study says of several instances and of sizing, in a few sentences.
+    /// What the study says of neighbours, of several instances and of sizing, in a few sentences.
     pub(crate) headlines: Vec<String>,
     pub(crate) answers: Vec<AnswerView>,
     /// How many of the answers are shown before the others are folded away.
@@ -79,6 +81,8 @@ pub(crate) struct Report {
     pub(crate) sizing: Option<SizingView>,
     /// Several instances of an application in one guest.
     pub(crate) consolidation: Option<ConsolidationView>,
+    /// What neighbours do to each victim.
+    pub(crate) isolation: Option<IsolationView>,
     /// What makes the answer believable, or not, in a few words each.
     pub(crate) grounds: Vec<String>,
     /// All arms in one table, where the study has several of them and several cases, or many of them.
@@ -182,6 +186,7 @@ impl Report {
             shown: fold::shown(findings),
             sizing: SizingView::new(findings, &arms),
             consolidation: ConsolidationView::new(findings, &arms),
+            isolation: IsolationView::new(findings, &arms),
             answers: findings.answer.iter().map(|answer| answer_view(answer, findings, &arms)).collect(),
             grounds: trust::grounds(findings, &arms),
             glance: Glance::new(findings, &arms),

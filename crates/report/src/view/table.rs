@@ -49,6 +49,8 @@ pub(crate) struct Cell {
     pub(crate) tag_class: &'static str,
     /// Markup of this crate's own in front of the text; empty for none.
     pub(crate) key: String,
+    /// Style sheet class of the cell's ground; empty for none.
+    pub(crate) shade: &'static str,
 }
 
 impl Table {

@@ -104,6 +104,9 @@ fn bed(cases: &[&Case], findings: &Findings) -> TestBed {
             "the guests of each arm stand beside those of the baseline and take turns with them"
         }
         CaseSchedule::Trials { .. } => "the guests of one arm stand at a time",
+        CaseSchedule::Conditions(_) => {
+            "one guest of one arm stands at a time, with its neighbours, and conditions take turns"
+        }
     };
     TestBed {
         of: String::new(),

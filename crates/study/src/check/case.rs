@@ -4,14 +4,15 @@ use serde_json::{Value as Json, json};
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
 use tare_model::metric::{MetricSpec, Unit};
-use tare_model::study::{Case, CaseLoad, Guests, Neighbours, QosObjective};
+use tare_model::study::{Case, CaseLoad, CaseSchedule, Guests, Neighbours, QosObjective};
 use tare_model::traits::Traits;
 use tare_model::units::{BitRate, ByteSize, Rate, Span};
 
 use super::load::{self, Found, NamedLoad};
 use super::size::Asked;
 use super::{
-    Able, Context, beside, capacity, cpu_target, density, instances, known, labelled_twice, schedule, schema_of, size,
+    Able, Context, beside, capacity, conditions, cpu_target, density, instances, known, labelled_twice, schedule,
+    schema_of, size,
 };
 use crate::catalog::WorkloadAsked;
 use crate::file;
@@ -20,8 +21,8 @@ use crate::language::table::Field;
 use crate::language::tree::Cursor;
 use crate::suggest;
 
-/// Between the id of a case and the name of a load.
-const LOAD_SEPARATOR: char = '@';
+/// Between the id of a case and the name of a load, or of what its neighbours do.
+pub(super) const LOAD_SEPARATOR: char = '@';
 
 /// How long the load of a trial that ends by itself is planned to take, where no phases say.
 const ENDS_WITHIN: Span = Span::from_secs(10);
@@ -95,7 +96,12 @@ fn case(at: &Cursor<'_>, written: &file::Case<'_>, context: &Context<'_>, found:
             label: load.name.as_ref().map_or_else(|| label.to_owned(), |name| format!("{label}, {name}")),
             workload: workload.unwrap_or_default().to_owned(),
             parameters,
-            schedule: schedule::of(at, written, able, &offered),
+            // What takes turns there are conditions, and not arms.
+            schedule: if conditions::are_meant(written) {
+                CaseSchedule::default()
+            } else {
+                schedule::of(at, written, able, &offered)
+            },
             load: offered,
             phases,
             guest,
@@ -108,7 +114,8 @@ fn case(at: &Cursor<'_>, written: &file::Case<'_>, context: &Context<'_>, found:
             instances: inside,
         }
     };
-    loads.iter().zip(checked).map(one).collect()
+    let cases = loads.iter().zip(checked).map(one).collect();
+    conditions::expanded(written, able, cases)
 }
 
 /// Reports fields that exclude each other, and what the workload cannot do.

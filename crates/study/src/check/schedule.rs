@@ -323,6 +323,28 @@ impl<'f> Said<'f> {
     }
 }
 
+/// The turns of a case's conditions, with what is not written taken from `traits`; `None` where its steady state does not hold two of
+/// them.
+pub(super) fn of_conditions(
+    case: &file::Case<'_>,
+    all: &OfStudy<'_>,
+    traits: &TurnTraits,
+    steady_state: Span,
+) -> Option<TurnSpec> {
+    let own = Said::of(&case.turns);
+    own.without_rounds("conditions");
+    if let Some(waiting) = &own.waiting {
+        let what = "says what arms do that are not in turn, and here conditions take turns: an arm has one guest for all of them";
+        waiting.at.wrong_key(what, "leave it out");
+    }
+    let said = own.over(all.turns.clone());
+    let turn = said.length.map_or(traits.turn, |length| length.value);
+    let share = said.warm_up.map_or(traits.warm_up.ns as f64 / traits.turn.ns.max(1) as f64, |share| share.value);
+    let gap = said.gap.map_or(traits.gap, |gap| gap.value);
+    let spec = TurnSpec { turn, warm_up: part(turn, share), gap, waiting: Waiting::Idle, commands: None };
+    (spec.rounds_in(steady_state) >= TurnSpec::FEWEST_OF_CONDITIONS).then_some(spec)
+}
+
 fn not_longer(turn: Span, at: &Cursor<'_>, case: &str, steady_state: Span) {
     if turn > steady_state {
         let what = format!("is {turn}, longer than the steady state of `{case}` ({steady_state})");

@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 
 use serde_json::{Value as Json, json};
+use tare_model::aggressor::Aggressor;
 use tare_model::guest::Seccomp;
 use tare_model::load::Arrivals;
 use tare_model::merging::HugePages;
@@ -298,6 +299,19 @@ impl Words for Schedule {
 
 impl Words for Waiting {
     const WORDS: &'static [(&'static str, Self)] = &[("idle", Self::Idle), ("frozen", Self::Frozen)];
+}
+
+/// What neighbours do, where one of the words says that they do nothing.
+impl Words for Option<Aggressor> {
+    const WORDS: &'static [(&'static str, Self)] = &{
+        let mut words = [("none", None); 1 + Aggressor::ALL.len()];
+        let mut at = 0;
+        while at < Aggressor::ALL.len() {
+            words[at + 1] = (Aggressor::ALL[at].name(), Some(Aggressor::ALL[at]));
+            at += 1;
+        }
+        words
+    };
 }
 
 impl Words for Seccomp {

@@ -1,7 +1,7 @@
 //! What a run will take: time, memory, disk.
 
 use tare_model::plan::Cost;
-use tare_model::study::{Arm, Case, CaseLoad, Study};
+use tare_model::study::{Arm, Case, CaseLoad, Condition, Study};
 use tare_model::units::{ByteSize, Span};
 
 use super::human::asked;
@@ -89,8 +89,26 @@ pub(super) fn cost(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -> Co
     }
 }
 
+/// What a trial takes that is one of the conditions of a guest, of which the first is charged with making that.
+fn of_condition(study: &Study, case: &Case, condition: &Condition, arm: &Arm, catalog: &dyn Catalog) -> Taken {
+    let total = condition.turns.total(&case.phases, 1);
+    let conditions = study.cases.iter().filter(|other| other.family() == case.family()).count() as u64;
+    let first = if condition.work.is_none() { guests(case, 1) } else { 0 };
+    let starts = catalog.start_estimate(&arm.platform).ns.saturating_mul(first);
+    Taken {
+        measuring: total.ns,
+        around: AROUND_TRIAL.ns.saturating_add(starts).saturating_add(catalog.traits(&case.into()).set_up.ns),
+        // Each keeps what was sampled in the turns of all.
+        samples: samples(study, case, total).saturating_mul(conditions),
+        others: 0,
+    }
+}
+
 /// What a trial that runs by itself takes.
 fn trial(study: &Study, case: &Case, arm: &Arm, catalog: &dyn Catalog) -> Taken {
+    if let Some(condition) = case.schedule.condition() {
+        return of_condition(study, case, condition, arm, catalog);
+    }
     let (likely, most) = capacity::tries(case);
     let load = case.phases.total().ns.saturating_mul(density::levels(case));
     let load = load.saturating_add(cpu_target::searching(case).ns);

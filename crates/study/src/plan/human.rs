@@ -114,6 +114,13 @@ fn schedule(study: &Study) -> Vec<String> {
                 format!("{}; in pairs with the baseline, because {why}", turns(spec, case.phases.steady_state))
             }
             CaseSchedule::Trials { why } => format!("one trial after the other: {why}"),
+            CaseSchedule::Conditions(condition) => {
+                let TurnSpec { turn, warm_up, gap, .. } = condition.turns;
+                format!(
+                    "conditions of one guest for each arm and block, in turns of {turn} of which {warm_up} are not measured, {gap} between two, \
+                     in which the neighbours of the next one begin"
+                )
+            }
         })
     });
     groups.into_iter().map(|(cases, how)| format!("{cases}: {how}")).collect()

@@ -5,12 +5,14 @@
 //! Arms of a case are neighbours in time because they are compared in pairs: what drifts slowly is then common to
 //! both and cancels, and what a trial leaves behind hits every arm equally often over the blocks.
 //!
+//! The conditions of one victim count as one case here: an arm has all of them before the next arm comes, and takes them in turns.
+//!
 //! Cases that are offered a share of what other cases find come after all blocks of these, in blocks of their own: the load is a
 //! median over the others' blocks.
 
 use tare_model::plan::PlannedTrial;
 use tare_model::random::{MirroredOrders, SplitMix64};
-use tare_model::study::{CaseLoad, Study};
+use tare_model::study::{Case, CaseLoad, Study};
 
 /// Every trial, in order. Depends on the study alone.
 pub(super) fn order(study: &Study) -> Vec<PlannedTrial> {
@@ -18,15 +20,19 @@ pub(super) fn order(study: &Study) -> Vec<PlannedTrial> {
     let mut trials = Vec::new();
     for waits in [false, true] {
         let cases = study.cases.iter().filter(|case| matches!(case.load, CaseLoad::ShareOf { .. }) == waits);
-        let mut cases: Vec<_> =
-            cases.map(|case| (case, MirroredOrders::new(study.arms.len(), random.draw()))).collect();
+        let cases: Vec<&Case> = cases.collect();
+        let families = cases.chunk_by(|one, other| one.family() == other.family());
+        let mut families: Vec<_> =
+            families.map(|family| (family, MirroredOrders::new(study.arms.len(), random.draw()))).collect();
         for block in 1..=study.most_blocks() {
-            random.shuffle(&mut cases);
-            for (case, orders) in &mut cases {
+            random.shuffle(&mut families);
+            for (family, orders) in &mut families {
                 for arm in orders.draw().iter().filter_map(|&place| study.arms.get(place)) {
-                    // The plan refuses a million trials and more.
-                    let index = u32::try_from(trials.len()).unwrap_or(u32::MAX);
-                    trials.push(PlannedTrial { index, block, case: case.id.clone(), arm: arm.id.clone() });
+                    for case in family.iter() {
+                        // The plan refuses a million trials and more.
+                        let index = u32::try_from(trials.len()).unwrap_or(u32::MAX);
+                        trials.push(PlannedTrial { index, block, case: case.id.clone(), arm: arm.id.clone() });
+                    }
                 }
             }
         }

@@ -23,7 +23,7 @@ fn joining<'s>(study: &'s Study, host: &HostFacts) -> Vec<&'s Arm> {
 pub(super) fn together<'s>(study: &'s Study, case: &Case, host: &HostFacts) -> Vec<Vec<&'s Arm>> {
     let all = joining(study, host);
     match case.schedule {
-        CaseSchedule::Trials { .. } => Vec::new(),
+        CaseSchedule::Trials { .. } | CaseSchedule::Conditions(_) => Vec::new(),
         CaseSchedule::Turns(_) => vec![all],
         CaseSchedule::Pairs { .. } => {
             let (baseline, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|arm| arm.id == study.baseline);
@@ -127,9 +127,19 @@ fn largest_without_disk(study: &Study, host: &HostFacts, catalog: &dyn Catalog) 
 /// The trials, in each block and case first those that run together, and which these are, by their index.
 pub(super) fn sets(study: &Study, trials: Vec<PlannedTrial>, host: &HostFacts) -> (Vec<PlannedTrial>, Vec<Vec<u32>>) {
     let alike = |one: &PlannedTrial, other: &PlannedTrial| (one.block, &one.case) == (other.block, &other.case);
-    let (mut ordered, mut sets) = (Vec::with_capacity(trials.len()), Vec::new());
+    let (mut ordered, mut sets) = (Vec::with_capacity(trials.len()), Vec::<Vec<u32>>::new());
     for chunk in trials.chunk_by(alike) {
         let Some(case) = study.cases.iter().find(|case| case.id == chunk[0].case) else { continue };
+        if let Some(condition) = case.schedule.condition() {
+            // Each begins with what its neighbours do nothing in. The order has the conditions of an arm together.
+            let index = u32::try_from(ordered.len()).unwrap_or(u32::MAX);
+            match sets.last_mut().filter(|_| condition.work.is_some()) {
+                Some(set) => set.push(index),
+                None => sets.push(vec![index]),
+            }
+            ordered.push(PlannedTrial { index, ..chunk[0].clone() });
+            continue;
+        }
         let of = |arms: &Vec<&Arm>| -> Vec<&PlannedTrial> {
             chunk.iter().filter(|trial| arms.iter().any(|arm| arm.id == trial.arm)).collect()
         };

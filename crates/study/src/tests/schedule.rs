@@ -31,7 +31,7 @@ fn turns(study: &Study, case: &str) -> TurnSpec {
 fn why(study: &Study, case: &str) -> String {
     match &study.cases.iter().find(|other| other.id == case).unwrap().schedule {
         CaseSchedule::Trials { why } | CaseSchedule::Pairs { why, .. } => why.clone(),
-        CaseSchedule::Turns(spec) => panic!("{spec:?}"),
+        other => panic!("{other:?}"),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
+use tare_model::aggressor::Aggressor;
 use tare_model::study::{Case, CaseLoad, Study};
 use tare_model::units::{BitRate, ByteSize, Span};
 
@@ -78,6 +79,21 @@ fn comparisons_at_a_fixed_load_take_at_most_an_hour_on_two_cpus_without_virtual_
         let all = plan.cost.measuring.ns + plan.cost.around.ns;
         assert!(all <= Span::from_secs(3600).ns, "{name}: {} s", all / 1_000_000_000);
         assert_eq!(plan.sets.len(), study.cases.len() * study.most_blocks() as usize, "{name}: {:?}", plan.differences);
+    }
+}
+
+#[test]
+fn isolation_takes_half_an_hour_on_two_cpus_and_each_victim_meets_all_neighbours() {
+    let host = HostFacts { cpus: vec![0, 1], memory_available: ByteSize(1 << 30), ..roomy() };
+    let mut study = shipped("isolation");
+    study.arms.retain(|arm| arm.platform != "qemu");
+    let plan = plan(&study, &host, &Fake).unwrap();
+    let all = plan.cost.measuring.ns + plan.cost.around.ns;
+    assert!(all <= Span::from_secs(1800).ns, "{} s", all / 1_000_000_000);
+    for victim in ["rr", "cpu"] {
+        let own = study.cases.iter().filter(|case| case.family() == victim);
+        let works: Vec<_> = own.filter_map(|case| case.schedule.condition()?.work).collect();
+        assert_eq!(works, Aggressor::ALL, "{victim}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Machines of VMware vSphere: reverted, started and stopped, and their performance counters read, by its API.
 //!
-//! The client is `govc`, the command line of VMware's own library (docs/adr/0037-vsphere.md). Where vSphere is and the login are the user's:
+//! The client is `govc`, the command line of VMware's own library (docs/adr/0036-vsphere.md). Where vSphere is and the login are the user's:
 //! they come from govc's own environment, and tare neither reads nor keeps them.
 
 mod counters;
