@@ -24,6 +24,7 @@ pub mod flag;
 pub mod guest;
 pub mod histogram;
 pub mod hold;
+pub mod hosts;
 pub mod kvm;
 pub mod layout;
 pub mod load;
