@@ -42,6 +42,8 @@ enum Switch {
 struct OciOptions {
     /// The runtime's program.
     runtime: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    upper: Option<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]

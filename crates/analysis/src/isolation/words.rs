@@ -6,6 +6,9 @@ use tare_model::study::Study;
 /// Where an interval reaches beyond, the study was too noisy to say that a neighbour does nothing.
 const NOISY: f64 = 2.0;
 
+/// A neighbour that achieves so many times what it does on the baseline does another thing: such as to write to memory where it should write to a disk.
+const ELSEWHERE: f64 = 2.0;
+
 /// A cell and the name of its arm.
 type Named<'a> = (&'a str, &'a IsolationCell);
 
@@ -75,18 +78,21 @@ fn worst(found: &IsolationFindings, cells: &[Named<'_>]) -> Option<String> {
     };
     let clear = cells.iter().filter(|(_, cell)| harmed(cell)).count();
     Some(format!(
-        "{}: \u{201c}{}\u{201d} slows it most, on {arm}: {} times the {} beside idle neighbours. {clear} of {} pairs of layer and neighbour slow it beyond \
+        "{}: \u{201c}{}\u{201d} slows it most, on {arm}: the {} is {} times that beside idle neighbours. {clear} of {} pairs of layer and neighbour slow it beyond \
          their interval.",
         found.label,
         cell.work.name(),
-        times(cell),
         found.time,
+        times(cell),
         cells.len()
     ))
 }
 
-/// Under one neighbour, the layers that isolate best and worst, where their intervals do not overlap.
+/// Under one neighbour, the layers that isolate best and worst, where their intervals do not overlap. Layers on which the neighbour does something
+/// else are left out.
 fn layers(found: &IsolationFindings, cells: &[Named<'_>], baseline: &str) -> Option<String> {
+    let elsewhere = |cell: &IsolationCell| cell.achieved_share.as_ref().is_some_and(|share| share.value > ELSEWHERE);
+    let (other, cells): (Vec<_>, Vec<_>) = cells.iter().copied().partition(|(_, cell)| elsewhere(cell));
     let best = cells.iter().min_by(|a, b| time(a.1).total_cmp(&time(b.1)))?;
     let worst = cells.iter().max_by(|a, b| time(a.1).total_cmp(&time(b.1)))?;
     let (high, low) = (best.1.time.as_ref()?.high?, worst.1.time.as_ref()?.low?);
@@ -100,8 +106,15 @@ fn layers(found: &IsolationFindings, cells: &[Named<'_>], baseline: &str) -> Opt
         ),
         _ => String::new(),
     };
+    let other = match &other[..] {
+        [] => String::new(),
+        other => format!(
+            " Left out, for there the neighbour achieves more than {ELSEWHERE} times what it does on {baseline} and so does something else: {}.",
+            other.iter().map(|(arm, _)| *arm).collect::<Vec<_>>().join(", ")
+        ),
+    };
     Some(format!(
-        "{} under \u{201c}{}\u{201d}: {} isolates best ({}){starved}, {} worst ({}).",
+        "{} under \u{201c}{}\u{201d}: {} isolates best ({}){starved}, {} worst ({}).{other}",
         found.label,
         best.1.work.name(),
         best.0,

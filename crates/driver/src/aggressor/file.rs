@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{fstatvfs, statfs};
+use rustix::fs::{FallocateFlags, fallocate, fstatvfs, statfs};
 use tare_model::random::SplitMix64;
 
 use crate::DriverError;
@@ -51,11 +51,24 @@ pub(super) fn room(file: &File, most_bytes: u64) -> io::Result<u64> {
     if bytes < BLOCK { Err(io::ErrorKind::StorageFull.into()) } else { Ok(bytes - bytes % BLOCK) }
 }
 
-/// Whether files in this directory are in memory (tmpfs, ramfs; include/uapi/linux/magic.h), which is then the guest's, or may be: the layer
-/// of an overlay that is written to is often such a file system, and nobody says so inside. A file as large as the memory would end the guest.
+/// tmpfs and ramfs (include/uapi/linux/magic.h).
+const IN_MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
+const OVERLAY: i64 = 0x794c_7630;
+
+/// Whether files in this directory are in memory, which is then the guest's: a file as large as that would end the guest. Of an overlay nobody
+/// says inside where its files are. It passes the wish to zero a range on to the file system that is written to, which tmpfs does not grant
+/// and those of disks do (fallocate(2)); where it is not granted, files may be in memory.
 pub(super) fn is_in_memory(directory: &Path) -> bool {
-    const IN_MEMORY: [i64; 3] = [0x0102_1994, 0x8584_58f6, 0x794c_7630];
-    statfs(directory).is_ok_and(|system| IN_MEMORY.contains(&system.f_type))
+    match statfs(directory) {
+        Ok(system) if system.f_type == OVERLAY => !zeroes_ranges(directory),
+        Ok(system) => IN_MEMORY.contains(&system.f_type),
+        Err(_) => false,
+    }
+}
+
+fn zeroes_ranges(directory: &Path) -> bool {
+    let zeroed = |file: File| fallocate(file, FallocateFlags::ZERO_RANGE, 0, BLOCK);
+    nameless(directory).is_ok_and(|file| zeroed(file).is_ok())
 }
 
 /// A block of numbers at random, which no file system and no disk can make smaller.
@@ -91,5 +104,13 @@ mod tests {
         assert!(error.contains("/proc/self") && error.contains("may write"), "{error}");
         assert!(is_in_memory(Path::new("/dev/shm")) || !Path::new("/dev/shm").exists());
         assert!(!is_in_memory(Path::new("/proc")));
+        // What the look at an overlay goes by.
+        if is_in_memory(Path::new("/dev/shm")) {
+            assert!(!zeroes_ranges(Path::new("/dev/shm")));
+        }
+        let disk = std::env::current_dir().unwrap();
+        if statfs(&disk).unwrap().f_type == 0xef53 {
+            assert!(zeroes_ranges(&disk), "ext4 grants it");
+        }
     }
 }
