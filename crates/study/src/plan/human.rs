@@ -3,8 +3,7 @@
 use std::fmt::Write;
 
 use tare_model::plan::Plan;
-use tare_model::study::Precision;
-use tare_model::study::{CaseSchedule, Guests, Study};
+use tare_model::study::{Case, CaseSchedule, Guests, Precision, Study};
 use tare_model::turns::{TurnSpec, Waiting};
 use tare_model::units::{ByteSize, Span};
 use tare_model::written;
@@ -26,10 +25,16 @@ pub fn human(plan: &Plan, host: &HostFacts) -> String {
         let [trial, ..] = step else { continue };
         // People count from one.
         let (number, block) = (trial.index + 1, trial.block);
-        let arms: Vec<&str> = step.iter().map(|trial| trial.arm.as_str()).collect();
         let number =
-            if arms.len() > 1 { format!("{number}-{}", number as usize + arms.len() - 1) } else { number.to_string() };
-        line(&mut text, &format!("{number:>7} {block:>5}  {:widest$}  {}", trial.case, arms.join(", ")));
+            if step.len() > 1 { format!("{number}-{}", number as usize + step.len() - 1) } else { number.to_string() };
+        // Trials of one step are of several arms, or of one whose guest meets several conditions.
+        let mut arms: Vec<&str> = step.iter().map(|trial| trial.arm.as_str()).collect();
+        arms.dedup();
+        let case = match step.iter().all(|other| other.case == trial.case) {
+            true => trial.case.as_str(),
+            false => plan.study.cases.iter().find(|case| case.id == trial.case).map_or("", Case::family),
+        };
+        line(&mut text, &format!("{number:>7} {block:>5}  {case:widest$}  {}", arms.join(", ")));
     }
     let more: usize = steps.iter().skip(LISTED_MAX).map(|step| step.len()).sum();
     if more > 0 {

@@ -89,6 +89,9 @@ fn the_conditions_of_a_block_and_arm_are_a_set_and_cost_their_turns_once() {
     assert_eq!(plan.cost.memory, ByteSize(2 << 30));
     let shown = human(&plan, &roomy());
     assert!(shown.contains("`rr@none`, `rr@spin`: conditions of one guest for each arm and block"), "{shown}");
+    let listed =
+        shown.lines().filter(|line| line.ends_with("  rr       native") || line.ends_with("  rr       container"));
+    assert_eq!(listed.count(), 6, "one line a guest: {shown}");
 }
 
 #[test]
