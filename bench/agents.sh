@@ -14,14 +14,8 @@ SECONDS_EACH=${SECONDS_EACH:-3}
 bar=1.5
 least=4
 drivers=3 # of each guest
-bench=$(cd "$(dirname "$0")" && pwd)
-target=${CARGO_TARGET_DIR:-$bench/../target}
-TARE=${TARE:-$target/release/tare}
-export TARE_AGENT=${TARE_AGENT:-$(dirname "$TARE")/tare-agent}
-if [ ! -x "$TARE" ] || [ ! -x "$TARE_AGENT" ]; then
-    echo "no $TARE or no $TARE_AGENT beside it; build both with: make build" >&2
-    exit 1
-fi
+# shellcheck source=bench/programs.sh
+. "$(dirname "$0")/programs.sh"
 [ $# -gt 0 ] || set -- 12 100 1000
 for agents in "$@"; do
     if ((agents % (1 + drivers) || agents <= least)); then

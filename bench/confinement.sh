@@ -8,14 +8,8 @@
 set -euo pipefail
 ROUNDS=${ROUNDS:-20}
 SECONDS_EACH=${SECONDS_EACH:-2}
-bench=$(cd "$(dirname "$0")" && pwd)
-target=${CARGO_TARGET_DIR:-$bench/../target}
-TARE=${TARE:-$target/release/tare}
-export TARE_AGENT=${TARE_AGENT:-$(dirname "$TARE")/tare-agent}
-if [ ! -x "$TARE" ] || [ ! -x "$TARE_AGENT" ]; then
-    echo "no $TARE or no $TARE_AGENT beside it; build both with: make build" >&2
-    exit 1
-fi
+# shellcheck source=bench/programs.sh
+. "$(dirname "$0")/programs.sh"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 

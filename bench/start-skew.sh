@@ -17,14 +17,8 @@ apart_s=1000 # between the clocks of two hosts
 port=2201
 card=card0
 PATH=$PATH:/usr/sbin:/sbin
-bench=$(cd "$(dirname "$0")" && pwd)
-target=${CARGO_TARGET_DIR:-$bench/../target}
-TARE=${TARE:-$target/release/tare}
-export TARE_AGENT=${TARE_AGENT:-$(dirname "$TARE")/tare-agent}
-if [ ! -x "$TARE" ] || [ ! -x "$TARE_AGENT" ]; then
-    echo "no $TARE or no $TARE_AGENT beside it; build both with: make build" >&2
-    exit 1
-fi
+# shellcheck source=bench/programs.sh
+. "$(dirname "$0")/programs.sh"
 for program in ip unshare nsenter sshd ssh ssh-keygen sqlite3 memcached; do
     command -v "$program" >/dev/null || { echo "no $program here; install it" >&2; exit 1; }
 done

@@ -9,14 +9,8 @@ set -euo pipefail
 ROUNDS=${ROUNDS:-7}
 SECONDS_EACH=${SECONDS_EACH:-3}
 BAR=0.97
-bench=$(cd "$(dirname "$0")" && pwd)
-target=${CARGO_TARGET_DIR:-$bench/../target}
-TARE=${TARE:-$target/release/tare}
-export TARE_AGENT=${TARE_AGENT:-$(dirname "$TARE")/tare-agent}
-if [ ! -x "$TARE" ] || [ ! -x "$TARE_AGENT" ]; then
-    echo "no $TARE or no $TARE_AGENT beside it; build both with: make build" >&2
-    exit 1
-fi
+# shellcheck source=bench/programs.sh
+. "$(dirname "$0")/programs.sh"
 if [ -z "${TARE_BENCH_APART:-}" ]; then
     TARE_BENCH_APART=1 exec unshare --net "$0" "$@"
 fi
