@@ -145,7 +145,7 @@ fn a_host_that_is_lost_in_the_middle_ends_its_trials() {
     let Some((ground, other)) = joined(folder.path()) else { return };
     ground.host.write(LAB, "lab.toml");
     ground.host.sh(
-        "setsid -f tare run response-time --hosts lab.toml --blocks 1 --only-arm container --only-case idle --scale 20 --out lost \
+        "setsid -f tare run response-time --hosts lab.toml --blocks 1 --only-arm container --only-case idle --scale 10 --out lost \
          >lost.log 2>&1 </dev/null",
     );
     let deadline = Instant::now() + Duration::from_secs(300);
