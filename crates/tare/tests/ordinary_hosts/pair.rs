@@ -10,12 +10,12 @@ use crate::common::{cache, query};
 
 /// The link for ssh, and the wire for load: cards and addresses of the guests' host (1) and of the other (2).
 const LINKS: [(&str, &str); 2] = [("eth1", "198.51.100."), ("eth2", "203.0.113.")];
-/// The shipped studies, shortened: what is asked of each, and how many trials of its two arms come of it.
-const STUDIES: [(&str, &str, usize); 4] = [
-    ("response-time", "--only-case idle --only-case busy-host --scale 0.25", 4),
-    ("throughput", "--scale 0.25", 4),
-    ("order-entry", "--scale 0.3", 2),
-    ("web-serving.toml", "--only-case ecommerce --scale 0.2", 2),
+/// The shipped studies, shortened, and what is asked of each.
+const STUDIES: [(&str, &str); 4] = [
+    ("response-time", "--only-case idle --only-case busy-host --scale 0.25"),
+    ("throughput", "--scale 0.25"),
+    ("order-entry", "--scale 0.3"),
+    ("web-serving.toml", "--only-case ecommerce --scale 0.2"),
 ];
 
 /// The shipped study of sites at five users: what meets the quality of service on an emulated host says nothing.
@@ -115,7 +115,7 @@ fn two_hosts_measure_the_shipped_studies_over_a_wire() {
     }
     ground.host.write(LAB, "lab.toml");
     ground.host.write(&few_users(), "web-serving.toml");
-    for (study, asked, trials) in STUDIES {
+    for (study, asked) in STUDIES {
         ground.check(&format!("{study}, with load from the other host"), |ground| {
             let before = (ground.snapshot(), other.sh(LEFT_THERE));
             let options = format!("--hosts lab.toml --blocks 1 --only-arm container {asked}");
@@ -127,7 +127,9 @@ fn two_hosts_measure_the_shipped_studies_over_a_wire() {
             eprintln!("  {study}: {:.0} s", seconds(began));
             let here = ground.folder.path().join(study);
             ground.host.fetch("run", &here);
-            assert_eq!(outcomes(&here), vec!["completed"; trials], "{said}");
+            // The native arm and the container, in each case.
+            let outcomes = outcomes(&here);
+            assert!(outcomes.len() >= 2 && outcomes.iter().all(|own| own == "completed"), "{said}");
             let facts = query::<String>(&here, "SELECT DISTINCT name FROM facts");
             assert!(facts.iter().any(|fact| fact == "clock of host load"), "{facts:?}");
             let after = (ground.snapshot(), other.sh(LEFT_THERE));
