@@ -5,7 +5,7 @@ use tare_model::trial::{Measurement, Outcome, TrialRecord};
 use tare_record::RunFolder;
 
 use crate::common::{
-    CONTAINER, begin, expect_code, is_root, journal, kill, left_by_runs_into, ran, run, stderr, study, until,
+    CONTAINER, begin, expect_code, is_root, journal, kill, left_by_runs_into, ran, run, signal, stderr, study, until,
     write_study,
 };
 
@@ -158,4 +158,21 @@ fn guests_that_stay_are_added_each_with_its_task_and_what_they_take_is_known() {
     let (out, output) = ran(tempfile::tempdir().unwrap().path(), &starts(1, &unable));
     assert_ne!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(stderr(&output).contains("no such program"), "{} {}", stderr(&output), out.display());
+}
+
+#[test]
+fn a_run_whose_guests_wait_for_their_next_task_is_stopped_at_once() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let case = "[cases.idle]\nworkload = \"resident-task\"\nparameters = { every = \"1h\" }\ndensity = { guests = [2] }\n\
+                [lab]\nplacement = \"unpinned\"\n";
+    let study = write_study(folder.path(), &study(1, "", "128MiB", &[("steady-state", "1h")], case));
+    let out = folder.path().join("run");
+    let mut running = begin(&study, &out);
+    until("load", || journal(&out).contains("\"drive\""));
+    signal(running.id(), rustix::process::Signal::INT).unwrap();
+    until("its end", || running.try_wait().unwrap().is_some());
+    assert_eq!(left_by_runs_into(&out), Vec::<String>::new());
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -49,6 +50,8 @@ pub struct Link {
     waiting: Arc<Mutex<Waiting>>,
     version: String,
     kernel_age: Duration,
+    /// Set once the agent was asked to end all that it does.
+    cancelled: AtomicBool,
 }
 
 impl std::fmt::Debug for Link {
@@ -101,7 +104,8 @@ impl Link {
             .name("agent-writer".into())
             .spawn(move || write_requests(&mut *writer, &queue, &shared))
             .map_err(|source| WireError::Io { doing: "starting the writing thread", source })?;
-        let mut link = Self { frames, waiting, version: theirs.version, kernel_age: Duration::ZERO };
+        let cancelled = AtomicBool::new(false);
+        let mut link = Self { frames, waiting, version: theirs.version, kernel_age: Duration::ZERO, cancelled };
         let lifetime_ns = u64::try_from(lifetime.as_nanos()).unwrap_or(u64::MAX);
         if let Reply::Hello { kernel_age_ns, .. } = link.call(Request::Hello { lifetime_ns }, timeout)? {
             link.kernel_age = Duration::from_nanos(kernel_age_ns);
@@ -140,6 +144,9 @@ impl Link {
     }
 
     fn ask(&self, request: Request, name: &'static str, timeout: Duration) -> Result<Reply, WireError> {
+        if matches!(request, Request::Cancel) {
+            self.cancelled.store(true, Ordering::Relaxed);
+        }
         let (sender, answer) = mpsc::channel();
         let id = {
             let mut waiting = lock(&self.waiting);
@@ -174,6 +181,11 @@ impl Link {
             WireError::Gone { reason: ended.unwrap_or_else(|| "it has stopped reading".into()) }
         };
         self.frames.try_send(encode(&message)?).map_err(|_| gone())
+    }
+
+    /// Whether the agent was asked to end all that it does ([`Request::Cancel`]), from here: whoever waits for it here need wait no longer.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
     }
 
     /// Whether the agent is known to be gone, and how that was seen.

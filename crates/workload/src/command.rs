@@ -3,12 +3,33 @@
 use std::time::Duration;
 
 use tare_model::Span;
+use tare_model::field::FieldError;
 use tare_wire::{ExecResult, ExecSpec, Link, Reply, Request, WireError};
 
 use crate::{WorkSite, WorkloadError};
 
 /// Of each output stream of a command so much is kept, bytes from its end.
 pub const OUTPUT_BYTES: u64 = 4 << 20;
+
+/// How long a command may take where the study does not say.
+pub const fn minute() -> Span {
+    Span::from_secs(60)
+}
+
+/// Sees that a command that may be left out, and how long it may take, can be meant.
+///
+/// # Errors
+/// By its field, `command` or `timeout`.
+pub fn check(command: &[String], timeout: Span) -> Result<(), FieldError> {
+    if command.first().is_some_and(String::is_empty) {
+        return Err(FieldError::new(&["command"], "its program has no name")
+            .help("write the program and its arguments as a list: [\"python3\", \"-c\", \"import json\"]"));
+    }
+    if timeout == Span::ZERO {
+        return Err(FieldError::new(&["timeout"], "0s leaves the command no time"));
+    }
+    Ok(())
+}
 
 /// Runs a command in a guest. Its agent may take so much `longer` than the command to answer.
 ///

@@ -22,6 +22,7 @@ use tare_model::traits::TurnTraits;
 use tare_model::turns::Turns;
 
 use crate::clock::monotonic_ns;
+use crate::command;
 use crate::entry::{Entry, normalise, read, schema};
 use crate::{Baton, Driven, Failure, Prepared, Schedule, Starter, Traits, WorkSite, Workload, WorkloadError};
 use burst::Burst;
@@ -53,15 +54,11 @@ pub struct Parameters {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
     /// The command is killed, and the start counted as failed, after this long.
-    #[serde(default = "minute")]
+    #[serde(default = "command::minute")]
     pub timeout: Span,
     /// Bursts before those that count, at most 100: files that a start reads are in the host's page cache then.
     #[serde(default = "one")]
     pub warm_up: u32,
-}
-
-const fn minute() -> Span {
-    Span::from_secs(60)
 }
 
 const fn one() -> u32 {
@@ -79,13 +76,7 @@ const MOST_WARM_UP: u32 = 100;
 
 fn checked(parameters: &Value) -> Result<Parameters, FieldError> {
     let read: Parameters = read(parameters)?;
-    if read.command.first().is_some_and(String::is_empty) {
-        return Err(FieldError::new(&["command"], "its program has no name")
-            .help("write the program and its arguments as a list: [\"python3\", \"-c\", \"import json\"]"));
-    }
-    if read.timeout == Span::ZERO {
-        return Err(FieldError::new(&["timeout"], "0s leaves the command no time"));
-    }
+    command::check(&read.command, read.timeout)?;
     if read.warm_up > MOST_WARM_UP {
         return Err(FieldError::new(&["warm-up"], format!("{} is more than {MOST_WARM_UP}", read.warm_up)));
     }

@@ -17,7 +17,7 @@ use tare_model::metric::{Better, MetricSpec, Unit, common};
 use tare_model::random::SplitMix64;
 use tare_model::trial::Measurement;
 use tare_model::{Histogram, Span, count, density, histogram};
-use tare_wire::{ExecSpec, Reply, Request};
+use tare_wire::{ExecSpec, Reply, Request, WireError};
 
 use crate::clock::monotonic_ns;
 use crate::command::{self, OUTPUT_BYTES};
@@ -57,7 +57,7 @@ pub struct Parameters {
     #[serde(default = "ten_seconds")]
     pub every: Span,
     /// The command is killed, and the task counted as failed, after this long.
-    #[serde(default = "minute")]
+    #[serde(default = "command::minute")]
     pub timeout: Span,
 }
 
@@ -65,14 +65,12 @@ const fn ten_seconds() -> Span {
     Span::from_secs(10)
 }
 
-const fn minute() -> Span {
-    Span::from_secs(60)
-}
-
 /// Shortest interval: below it tasks are a load, and `exec` or `rr` measure it.
 const SHORTEST: Span = Span::from_millis(10);
 /// How long an agent may take to answer beyond the time of its command.
 const GRACE: Duration = Duration::from_secs(10);
+/// How long nobody looks whether the guest is lost or the trial is to end.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Median from when a task was due to its end, seconds.
 const TASK_P50: &str = "task_p50_s";
 /// 99th percentile of that, seconds.
@@ -82,15 +80,9 @@ const FAILED: &str = "tasks_failed";
 
 fn checked(parameters: &Value) -> Result<Parameters, FieldError> {
     let read: Parameters = read(parameters)?;
-    if read.command.first().is_some_and(String::is_empty) {
-        return Err(FieldError::new(&["command"], "its program has no name")
-            .help("write the program and its arguments as a list: [\"python3\", \"-c\", \"import json\"]"));
-    }
+    command::check(&read.command, read.timeout)?;
     if read.every < SHORTEST {
         return Err(FieldError::new(&["every"], format!("{} is less than {SHORTEST}", read.every)));
-    }
-    if read.timeout == Span::ZERO {
-        return Err(FieldError::new(&["timeout"], "0s leaves the command no time"));
     }
     Ok(read)
 }
@@ -154,6 +146,26 @@ fn due(every_ns: u64, seed: u64) -> impl Iterator<Item = u64> {
     (0_u64..).map(move |n| first.saturating_add(n.saturating_mul(every_ns)))
 }
 
+/// Waits until a moment, unless the guest is lost or the trial is to end.
+///
+/// # Errors
+/// Which of both it was.
+fn wait_until(site: &WorkSite<'_>, at_ns: u64) -> Result<(), WorkloadError> {
+    loop {
+        if let Some(reason) = site.guest.ended() {
+            return Err(WorkloadError::Agent { side: "guest", source: WireError::Gone { reason } });
+        }
+        if site.guest.is_cancelled() {
+            return Err(WorkloadError::Command("the load was ended early".to_owned()));
+        }
+        let left = Duration::from_nanos(at_ns.saturating_sub(monotonic_ns()));
+        if left.is_zero() {
+            return Ok(());
+        }
+        std::thread::sleep(left.min(LOOK_EVERY));
+    }
+}
+
 impl Prepared for Standing {
     fn drive(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<Driven, WorkloadError> {
         let start_ns = if schedule.start_at_ns == 0 { monotonic_ns() } else { schedule.start_at_ns };
@@ -163,7 +175,7 @@ impl Prepared for Standing {
         let (mut times, mut failures) = (Vec::new(), Vec::new());
         let seed = schedule.seed.wrapping_add(site.index.into());
         for due_ns in due(self.0.every.ns, seed).map(|offset| start_ns + offset).take_while(|due| *due < over_ns) {
-            std::thread::sleep(Duration::from_nanos(due_ns.saturating_sub(monotonic_ns())));
+            wait_until(site, due_ns)?;
             let done = once(site, &self.0);
             match done {
                 Err(error @ WorkloadError::Agent { .. }) => return Err(error),
@@ -172,7 +184,7 @@ impl Prepared for Standing {
                 Err(error) => failures.push(error.to_string()),
             }
         }
-        std::thread::sleep(Duration::from_nanos(over_ns.saturating_sub(monotonic_ns())));
+        wait_until(site, over_ns)?;
         Ok(driven(&times, &failures, (from_ns, to_ns)))
     }
 
