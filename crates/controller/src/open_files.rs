@@ -1,6 +1,7 @@
 //! Room for the open files of a run's controller: every agent takes some.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tare_model::aggressor::Aggressor;
 use tare_model::plan::Plan;
 use tare_model::study::Case;
 
@@ -9,8 +10,8 @@ use tare_model::study::Case;
 const OF_GUEST: u64 = 24;
 /// Files that it has open for a driver's agent, or for one of what guests use.
 const OF_AGENT: u64 = 4;
-/// Most conditions that a guest may meet.
-const MOST_CONDITIONS: u64 = 16;
+/// Most conditions that a guest may meet: each neighbour's work once, and none.
+const MOST_CONDITIONS: u64 = Aggressor::ALL.len() as u64 + 1;
 /// What it has open beside.
 const OTHERS: u64 = 256;
 

@@ -33,10 +33,12 @@ pub const OWN_ACCOUNT: (&str, &str) = (
 );
 
 /// Modes in which a CPU does no work of the guest's.
-const UNUSED: [&str; 3] = ["idle", "iowait", "steal"];
+const UNUSED: [&str; 3] = ["idle", "iowait", STOLEN];
 
 /// Modes in which it does.
-const WORKING: [&str; 5] = ["user", "nice", "system", "irq", "softirq"];
+pub const WORKING: [&str; 5] = ["user", "nice", "system", "irq", "softirq"];
+/// What the hypervisor took.
+const STOLEN: &str = "steal";
 
 /// CPU seconds that a machine has used by its own kernel, as counters of [`Source::InGuest`] from its first sample on; empty where it was not
 /// sampled. The first of `named`: all time of its CPUs less what they were idle and what was stolen from them, for many kernels only sample work
@@ -67,21 +69,21 @@ pub fn used(samples: &[Sample], target: &str, cpus: usize, named: [&str; 2]) -> 
     read.into_iter().flat_map(counters).collect()
 }
 
-/// Modes in which a CPU works, as series of a probe.
-const BUSY: [&str; 6] = ["user", "nice", "system", "irq", "softirq", "steal"];
-
 /// What the machine's own kernel tells of its CPUs in a window (CLOCK_MONOTONIC of the controller, nanoseconds). Where its arm takes turns,
 /// the window is that of others too, and the facts say so.
 pub fn facts(samples: &[Sample], target: &str, window: (u64, u64), in_turns: bool) -> BTreeMap<String, String> {
     let source = Source::InGuest(target.to_owned());
     let mut facts = BTreeMap::new();
     let window_s = window.1.saturating_sub(window.0) as f64 / 1e9;
-    let gains: Option<Vec<(&str, f64)>> =
-        BUSY.iter().map(|mode| Some((*mode, gain(samples, &source, &format!("cpu_{mode}_s"), window)?))).collect();
+    let gains: Option<Vec<(&str, f64)>> = WORKING
+        .into_iter()
+        .chain([STOLEN])
+        .map(|mode| Some((mode, gain(samples, &source, &format!("cpu_{mode}_s"), window)?)))
+        .collect();
     let Some(gains) = gains.filter(|_| window_s > 0.0) else { return facts };
     let of = if in_turns { " over the whole block, turns of other arms included" } else { "" };
     let share = |seconds: f64| format!("{:.1} % of one CPU{of}", 100.0 * seconds / window_s);
-    let stolen = gains.iter().filter(|(mode, _)| *mode == "steal").map(|(_, seconds)| seconds).sum::<f64>();
+    let stolen = gains.iter().filter(|(mode, _)| *mode == STOLEN).map(|(_, seconds)| seconds).sum::<f64>();
     let all: f64 = gains.iter().map(|(_, seconds)| seconds).sum();
     facts.insert("machine CPU, by its own kernel".into(), share(all - stolen));
     facts.insert("machine CPU stolen, by its own kernel".into(), share(stolen));
@@ -114,7 +116,7 @@ mod tests {
             value,
         };
         let mut samples = Vec::new();
-        for mode in BUSY {
+        for mode in WORKING.into_iter().chain([STOLEN]) {
             let rate = if mode == "user" { 0.5 } else { 0.0 };
             samples.extend((0..=4_u64).map(|n| sample(mode, n * 1_000_000_000, 100.0 + rate * n as f64)));
         }

@@ -1,73 +1,18 @@
-//! The trials of one block on one arm that are conditions of one guest, which take turns.
+//! What is different in a set ([`super::set`]) of trials that are conditions of one guest.
 //!
 //! The guest and its neighbours are those of the first trial; the workload is set up in the guest once for each condition, each time with
 //! drivers' agents of its own. Once all were driven, the guests pass from trial to trial while each makes its figures of them.
 
 use tare_model::aggressor::Aggressor;
-use tare_model::trial::{Outcome, Phase};
-use tare_model::turns::TurnSpec;
+use tare_model::trial::Phase;
 use tare_platform::Guest;
-use tare_workload::{DriverSite, WorkSite};
 
 use super::aggressors::Aggressors;
-use super::drive::Ready;
-use super::driving::{Driving, together};
 use super::target::Target;
 use super::{Running, Stop};
 
-/// All phases of all conditions up to their figures.
-///
-/// # Errors
-/// The first failure, with whose it was.
-pub(super) fn attempt(all: &mut [Running<'_>], spec: TurnSpec) -> Result<Vec<Outcome>, (usize, Stop)> {
-    let targets = stand_up(all)?;
-    let aggressors = neighbours(all).map_err(|stop| (0, stop))?;
-    let drivers: Vec<Vec<Vec<DriverSite<'_>>>> =
-        targets.iter().map(|own| own.iter().map(Target::drivers).collect()).collect();
-    let parts = all.iter().zip(targets.iter().zip(&drivers));
-    let sites: Vec<Vec<WorkSite<'_>>> =
-        parts.map(|(running, (targets, drivers))| running.trial.sites(targets, drivers, None)).collect();
-    let mut prepared: Vec<Vec<Ready>> = Vec::new();
-    for (at, (running, sites)) in all.iter().zip(&sites).enumerate() {
-        let prepare = || {
-            running.trial.enter(Phase::Prepare)?;
-            running.trial.prepare(sites, &running.gathered)
-        };
-        prepared.push(prepare().map_err(|stop| (at, stop))?);
-    }
-    for (at, running) in all.iter().enumerate() {
-        running.trial.enter(Phase::Drive).map_err(|stop| (at, stop))?;
-    }
-    let parts = all.iter_mut().zip(&sites).zip(&mut prepared);
-    let mut driving: Vec<Driving<'_, '_>> = parts
-        .map(|((running, sites), prepared)| Driving {
-            trial: running.trial,
-            sites,
-            prepared,
-            gathered: &mut running.gathered,
-        })
-        .collect();
-    let driven = together(&mut driving, Some(spec), Some(&aggressors))?;
-    let mut outcomes = Vec::new();
-    for (at, driven) in driven.into_iter().enumerate() {
-        pass_on(all, at);
-        let Some(Running { trial, gathered, .. }) = all.get_mut(at) else { continue };
-        let figures = trial.figures(&mut prepared[at], &sites[at], driven, gathered).map_err(|stop| (at, stop))?;
-        let (mut measurement, wrong) = figures;
-        let gone = aggressors.put_in(at, &mut measurement, &mut gathered.flags);
-        outcomes.push(trial.outcome((measurement, wrong.or(gone)), gathered));
-    }
-    drop(prepared);
-    drop(sites);
-    drop(drivers);
-    for (running, targets) in all.iter_mut().zip(targets) {
-        running.trial.end_drivers(targets, &mut running.gathered);
-    }
-    Ok(outcomes)
-}
-
 /// The guest, as each condition reaches it. What is known of it once it stands is known to all.
-fn stand_up(all: &mut [Running<'_>]) -> Result<Vec<Vec<Target>>, (usize, Stop)> {
+pub(super) fn stand_up(all: &mut [Running<'_>]) -> Result<Vec<Vec<Target>>, (usize, Stop)> {
     let Some((first, others)) = all.split_first_mut() else { return Ok(Vec::new()) };
     let mut targets = vec![first.trial.stand_up(&mut first.gathered).map_err(|stop| (0, stop))?];
     for (at, other) in others.iter_mut().enumerate() {
@@ -94,7 +39,7 @@ fn stand_up(all: &mut [Running<'_>]) -> Result<Vec<Vec<Target>>, (usize, Stop)> 
 }
 
 /// Starts the neighbours, and has them get ready.
-fn neighbours(all: &mut [Running<'_>]) -> Result<Aggressors, Stop> {
+pub(super) fn neighbours(all: &mut [Running<'_>]) -> Result<Aggressors, Stop> {
     let of = |running: &Running<'_>| running.trial.case.schedule.condition().and_then(|condition| condition.work);
     let conditions: Vec<Option<Aggressor>> = all.iter().map(of).collect();
     for running in all.iter() {
@@ -129,7 +74,7 @@ fn limited(guest: &dyn Guest) -> Result<(), String> {
 }
 
 /// Hands the guests from the trial before this one to it.
-fn pass_on(all: &mut [Running<'_>], at: usize) {
+pub(super) fn pass_on(all: &mut [Running<'_>], at: usize) {
     if let Some([before, own]) = at.checked_sub(1).and_then(|before| all.get_mut(before..=at)) {
         own.gathered.targets = before.gathered.targets;
         own.gathered.guests = std::mem::take(&mut before.gathered.guests);

@@ -6,6 +6,7 @@ use tare_model::trial::{Flag, Outcome, Phase, TrialRecord};
 use tare_model::turns::TurnSpec;
 use tare_workload::{DriverSite, WorkSite};
 
+use super::aggressors::Aggressors;
 use super::conditions;
 use super::drive::Ready;
 use super::driving::{Driving, together};
@@ -13,6 +14,9 @@ use super::maker::Maker;
 use super::target::Target;
 use super::{Running, Stop, Task};
 use crate::bench::Bench;
+
+/// The guests of each trial, and the neighbours of a guest that meets several conditions.
+type Stood = (Vec<Vec<Target>>, Option<Aggressors>);
 
 /// Runs the trials of a set to their end, whatever happens, and takes away all that they made. If one fails, all have: what the others
 /// did was done in other turns than the plan says.
@@ -26,7 +30,6 @@ pub fn run(bench: &Bench<'_>, tasks: &[Task<'_>], spec: TurnSpec) -> Vec<TrialRe
     // All arms of a set treat the host's memory alike.
     let governed = first.trial.govern(&first.gathered.standing);
     let (governed, attempted) = match governed {
-        Ok(governed) if tasks.iter().all(is_condition) => (Some(governed), conditions::attempt(&mut all, spec)),
         Ok(governed) => (Some(governed), attempt(&mut all, spec)),
         Err(stop) => (None, Err((0, stop))),
     };
@@ -83,11 +86,7 @@ fn name_of(tasks: &[Task<'_>], member: usize) -> String {
 /// # Errors
 /// The first failure, with whose it was.
 fn attempt(all: &mut [Running<'_>], spec: TurnSpec) -> Result<Vec<Outcome>, (usize, Stop)> {
-    let mut targets: Vec<Vec<Target>> = Vec::new();
-    for (arm, running) in all.iter_mut().enumerate() {
-        targets.push(running.trial.stand_up(&mut running.gathered).map_err(|stop| (arm, stop))?);
-    }
-    make_busy(all)?;
+    let (targets, aggressors) = stand_up(all)?;
     let drivers: Vec<Vec<Vec<DriverSite<'_>>>> =
         targets.iter().map(|own| own.iter().map(Target::drivers).collect()).collect();
     let makers: Vec<Option<Maker<'_>>> = all.iter().map(|running| running.trial.maker()).collect();
@@ -116,13 +115,18 @@ fn attempt(all: &mut [Running<'_>], spec: TurnSpec) -> Result<Vec<Outcome>, (usi
                 gathered: &mut running.gathered,
             })
             .collect();
-        together(&mut driving, Some(spec), None)?
+        together(&mut driving, Some(spec), aggressors.as_ref())?
     };
     let mut outcomes = Vec::new();
-    for (arm, (running, driven)) in all.iter_mut().zip(driven).enumerate() {
-        let Running { trial, gathered, .. } = running;
+    for (arm, driven) in driven.into_iter().enumerate() {
+        if aggressors.is_some() {
+            conditions::pass_on(all, arm);
+        }
+        let Some(Running { trial, gathered, .. }) = all.get_mut(arm) else { continue };
         let figures = trial.figures(&mut prepared[arm], &sites[arm], driven, gathered).map_err(|stop| (arm, stop))?;
-        outcomes.push(trial.outcome(figures, gathered));
+        let (mut measurement, wrong) = figures;
+        let gone = aggressors.as_ref().and_then(|own| own.put_in(arm, &mut measurement, &mut gathered.flags));
+        outcomes.push(trial.outcome((measurement, wrong.or(gone)), gathered));
     }
     drop(prepared);
     drop(sites);
@@ -131,6 +135,21 @@ fn attempt(all: &mut [Running<'_>], spec: TurnSpec) -> Result<Vec<Outcome>, (usi
         running.trial.end_drivers(targets, &mut running.gathered);
     }
     Ok(outcomes)
+}
+
+/// Starts all guests and what stands beside them: the guests of each arm, or the one that meets all conditions, with the neighbours that work in
+/// their turns.
+fn stand_up(all: &mut [Running<'_>]) -> Result<Stood, (usize, Stop)> {
+    if all.iter().all(|running| running.trial.case.schedule.condition().is_some()) {
+        let targets = conditions::stand_up(all)?;
+        return Ok((targets, Some(conditions::neighbours(all).map_err(|stop| (0, stop))?)));
+    }
+    let mut targets = Vec::new();
+    for (arm, running) in all.iter_mut().enumerate() {
+        targets.push(running.trial.stand_up(&mut running.gathered).map_err(|stop| (arm, stop))?);
+    }
+    make_busy(all)?;
+    Ok((targets, None))
 }
 
 /// Starts what keeps the host and the guests busy: neighbours once for all.

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use super::file::{self, BLOCK};
+use super::file::{self, BLOCK, PART_OF_MEMORY};
 use super::{Aggressor, limits};
 use crate::memory::Region;
 
@@ -13,8 +13,6 @@ use crate::memory::Region;
 const MOST_BYTES: u64 = 256 << 20;
 /// Blocks that the disk is asked to keep at once. A disk of 100 MB/s takes 40 ms for them.
 const BLOCKS: u64 = 4;
-/// Where files are in memory, the part of the guest's memory that the file may take.
-const PART_OF_MEMORY: u64 = 4;
 
 /// A file that is written round and round.
 pub(super) struct DiskWrite {

@@ -14,6 +14,9 @@ use crate::memory::Region;
 /// Bytes of a block that is written or read at once.
 pub(super) const BLOCK: u64 = 1 << 20;
 
+/// Where files are in memory, the part of the guest's memory that a file may take.
+pub(super) const PART_OF_MEMORY: u64 = 4;
+
 /// The directory, if a file can be made in it.
 ///
 /// # Errors

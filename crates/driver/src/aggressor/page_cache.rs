@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use super::file::{self, BLOCK};
+use super::file::{self, BLOCK, PART_OF_MEMORY};
 use super::{Aggressor, limits};
 use crate::memory::Region;
 
@@ -13,8 +13,6 @@ use crate::memory::Region;
 const MOST_BYTES: u64 = 1 << 30;
 /// The file is so many times the guest's memory, so that it never fits.
 const TIMES_MEMORY: u64 = 2;
-/// Where files are in memory, the part of the guest's memory that the file may take.
-const PART_OF_MEMORY: u64 = 4;
 /// Bytes of a page as it is counted, whatever the kernel's pages are.
 const PAGE: u64 = 4096;
 

@@ -15,6 +15,7 @@ use super::add::STALE;
 use super::host::Carrier;
 use super::watch::{Reading, at, nearest};
 use super::{Ascending, WAIT_EVERY};
+use crate::remote_guests::WORKING;
 use crate::text::fit;
 use crate::trial::judge::{Figures, missed};
 use crate::trial::target::{Target, target_name};
@@ -24,8 +25,7 @@ use crate::trial::{Gathered, Stop};
 const CALM_WITHIN: Duration = Duration::from_secs(60);
 /// The samples of so many guests are kept, or of one tile where that has more, beside those of the host and the driver.
 const GUESTS_SAMPLED: usize = 4;
-/// Columns of the host's CPUs in which they work; time that was stolen is not theirs.
-const BUSY: [&str; 5] = ["user", "nice", "system", "irq", "softirq"];
+/// Columns of the host's CPUs in which they do not work; time that was stolen is in neither.
 const IDLE: [&str; 2] = ["idle", "iowait"];
 
 /// What was gathered of one level apart from all others.
@@ -349,7 +349,7 @@ fn host_cpu(samples: &[Sample], window: (u64, u64)) -> Option<f64> {
     let host: Vec<Sample> = samples.iter().filter(|sample| sample.source == Source::Host).cloned().collect();
     let gain = |column: &&str| tare_probe::gain(&host, &Source::Host, &format!("cpu_{column}_s"), window);
     let sum = |columns: &[&str]| columns.iter().map(gain).sum::<Option<f64>>();
-    let (busy, idle) = (sum(&BUSY)?, sum(&IDLE)?);
+    let (busy, idle) = (sum(&WORKING)?, sum(&IDLE)?);
     (busy + idle > 0.0).then(|| busy / (busy + idle))
 }
 
