@@ -232,6 +232,7 @@ impl Catalog for Fake {
             "rr" => vec![time("response_time_p50_s").primary(), time("response_time_p99_s"), rate("throughput_ops")],
             "java" => vec![rate("operations_per_s").primary(), time("response_time_p50_s")],
             "social" => vec![count("operations").primary(), time("response_time_p90_s")],
+            "resident-task" => vec![time("task_mean_s").primary()],
             "stream" => vec![metric("goodput_bits", Unit::BitsPerSecond, Better::Higher).primary()],
             _ if workload.starts_with("web-") => {
                 vec![time("response_time_p50_s").primary(), share("good_share"), share("tolerable_share")]
