@@ -81,7 +81,8 @@ fn log() -> Result<(), Failure> {
                 Exit::Usage,
             )
         })?,
-        Err(_) => EnvFilter::new("warn"),
+        // Where many links come and go at once events are lost, which the lab reckons with: it asks again.
+        Err(_) => EnvFilter::new("warn,netlink_proto=error"),
     };
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     Ok(())
