@@ -393,9 +393,7 @@ fn a_services_host_that_is_lost_ends_the_load_with_its_name() {
         let _forgets = Forgets(folder.path());
         let text = served(folder.path(), "", "60s", ours, [&driver, &services]);
         let (study, out) = (write_study(folder.path(), &text), folder.path().join("run"));
-        let mut command = tare();
-        command.args(["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]).stdout(Stdio::null());
-        let running = command.stderr(Stdio::piped()).spawn().unwrap();
+        let running = common::begin(&study, &out);
         until("load", || journal(&out).contains("\"drive\""));
         std::thread::sleep(Duration::from_secs(3));
         services.lose();
@@ -418,9 +416,7 @@ fn a_host_that_is_lost_fails_its_trial_with_its_name_and_leaves_nothing() {
         let _forgets = Forgets(folder.path());
         let study = write_study(folder.path(), &on_the_wire(&study, ours, &[&lost]));
         let out = folder.path().join("run");
-        let mut command = tare();
-        command.args(["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]).stdout(Stdio::null());
-        let running = command.stderr(Stdio::piped()).spawn().unwrap();
+        let running = common::begin(&study, &out);
         until("load", || journal(&out).contains("\"drive\""));
         std::thread::sleep(Duration::from_millis(500));
         // All of the host is gone at once.
