@@ -233,14 +233,7 @@ fn load(link: &Link) -> Result<()> {
     let (exchange, wait) = (Exchange::TcpRr, Wait::Block);
     let (request_bytes, response_bytes) = (64, 64);
     let socket = SocketOptions::default();
-    let serve = SocketServer::Rr {
-        exchange,
-        request_bytes,
-        response_bytes,
-        wait,
-        delay_permille: None,
-        socket: socket.clone(),
-    };
+    let serve = SocketServer::Rr { exchange, request_bytes, response_bytes, wait, hold: None, socket: socket.clone() };
     drive(link, &serve, &SocketDrive::Rr { exchange, request_bytes, response_bytes, wait })?;
     let (method, receive) = (SendMethod::Write, ReceiveMethod::Read);
     let (chunk_bytes, window_bytes, direction) = (4096, 65_536, Direction::Both);

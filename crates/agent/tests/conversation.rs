@@ -434,14 +434,8 @@ fn a_cancel_kills_commands_with_their_children_and_those_that_come_later() {
 /// A closed loop of one client against a server in the same agent, for so long after a warm-up.
 fn drive_spec(link: &Link, warm_up_ms: u64, steady_ms: u64) -> DriveSpec {
     let (exchange, wait, socket) = (Exchange::TcpRr, Wait::Block, SocketOptions::default());
-    let spec = SocketServer::Rr {
-        exchange,
-        request_bytes: 16,
-        response_bytes: 16,
-        wait,
-        delay_permille: None,
-        socket: socket.clone(),
-    };
+    let spec =
+        SocketServer::Rr { exchange, request_bytes: 16, response_bytes: 16, wait, hold: None, socket: socket.clone() };
     let bind = std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
     let Reply::Serving { address, .. } =
         link.call(Request::Serve { task: Packed::of(&spec).unwrap(), bind, from: None }, TIMEOUT).unwrap()

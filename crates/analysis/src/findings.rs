@@ -8,6 +8,7 @@ use tare_model::findings::{
 };
 use tare_model::metric::common;
 use tare_model::plan::Plan;
+use tare_model::study::Study;
 use tare_model::trial::{Outcome, TrialRecord};
 
 use crate::across::Counted;
@@ -63,6 +64,7 @@ pub fn findings(run: &Run<'_>) -> Findings {
             .chain(alarm(run.plan, &cases))
             .chain(density::warning(run.plan))
             .chain(unsafety.warnings(run.plan))
+            .chain(controls(&run.plan.study))
             .collect(),
         deviations: deviations::of_run(run.plan, &in_order(run)),
         differences: differences(run),
@@ -125,6 +127,18 @@ fn settle(plan: &Plan, cases: &mut [Vec<MetricFindings>], across: &mut [MetricFi
 
 fn is_asked(comparison: &Comparison) -> bool {
     comparison.standing == Standing::Lead && comparison.verdict != Verdict::NotComparable
+}
+
+/// Arms that are slower on purpose.
+fn controls(study: &Study) -> impl Iterator<Item = String> {
+    let slowed = study.arms.iter().filter(|arm| arm.slowed_permille > 0);
+    slowed.map(|arm| {
+        format!(
+            "`{}` is a positive control: {}. Its figures show what this study finds on this host, and not what its platform weighs.",
+            arm.id,
+            arm.slowed()
+        )
+    })
 }
 
 fn summary(run: &Run<'_>) -> RunSummary {

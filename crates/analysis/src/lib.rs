@@ -45,6 +45,7 @@ mod runs;
 mod score;
 mod sequential;
 mod series;
+mod share;
 mod sizing;
 mod spare;
 mod steady;
@@ -64,6 +65,7 @@ pub use power::Rule;
 pub use precision::judge;
 pub use run::Run;
 pub use runs::{CompareError, Side, compare};
+pub use share::{Kept, Share};
 pub use sizing::{GuestSizing, HEADROOM, LoadSizing, SizeError, Sizing, qos_metric, size};
 pub use tare_model::written::value as written;
 

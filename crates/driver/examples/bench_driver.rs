@@ -146,7 +146,7 @@ impl Settings {
             request_bytes: self.request,
             response_bytes: self.response,
             wait: self.wait(),
-            delay_permille: None,
+            hold: None,
             socket: self.socket(),
         }
     }

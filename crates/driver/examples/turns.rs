@@ -15,7 +15,7 @@ use clap::Parser;
 use tare_analysis::paired_ratio;
 use tare_driver::{clock, drive, serve};
 use tare_model::Span;
-use tare_model::drive::{DriveResult, DriveSpec, Exchange, SocketDrive, SocketOptions, SocketServer, Wait};
+use tare_model::drive::{DriveResult, DriveSpec, Exchange, Hold, SocketDrive, SocketOptions, SocketServer, Wait};
 use tare_model::load::{LoadModel, Phases};
 use tare_model::packed::Packed;
 use tare_model::random::{MirroredOrders, SplitMix64};
@@ -119,7 +119,7 @@ fn serve(delay_permille: u32) -> Result<serve::Server, Box<dyn Error>> {
         request_bytes: 128,
         response_bytes: 128,
         wait,
-        delay_permille: Some(delay_permille),
+        hold: Some(Hold::Share(delay_permille)),
         socket,
     };
     Ok(serve::start(&Packed::of(&spec)?, IpAddr::V4(Ipv4Addr::LOCALHOST))?)

@@ -56,6 +56,7 @@ struct Present {
     measured_from_ns: u64,
     until_ns: u64,
     renew_memory: bool,
+    slowed_permille: u64,
     /// Threads that are still computing.
     under_way: usize,
     done: Vec<BusyCount>,
@@ -92,9 +93,9 @@ impl Shared {
     /// Works through the present stretch. An iteration that was begun is ended, and its time counts: rates are then unbiased however
     /// long an iteration is against the stretch (Wald's equation).
     fn work_through(&self, mut piece: impl FnMut() -> Option<u64>) -> Option<BusyCount> {
-        let (measured_from_ns, until_ns) = {
+        let (measured_from_ns, until_ns, slowed_permille) = {
             let present = lock(&self.present);
-            (present.measured_from_ns, present.until_ns)
+            (present.measured_from_ns, present.until_ns, present.slowed_permille)
         };
         let mut now = now_ns();
         while now < measured_from_ns && !self.stops() {
@@ -103,8 +104,16 @@ impl Shared {
         }
         let mut count = BusyCount { iterations: 0, from_ns: now, to_ns: now };
         loop {
+            let begun = count.to_ns;
             count.iterations += piece()?;
             count.to_ns = now_ns();
+            if slowed_permille > 0 {
+                let until = count.to_ns + (count.to_ns - begun) * slowed_permille / 1000;
+                while count.to_ns < until {
+                    std::hint::spin_loop();
+                    count.to_ns = now_ns();
+                }
+            }
             if count.to_ns >= until_ns || self.stops() {
                 return Some(count);
             }
@@ -277,6 +286,7 @@ impl Busy {
             measured_from_ns,
             until_ns,
             renew_memory: stretch.renew_memory,
+            slowed_permille: stretch.slowed_permille.into(),
             under_way: self.counters.len(),
             done: Vec::new(),
         };
@@ -374,8 +384,13 @@ mod tests {
             let stood = busy.iterations_by_thread();
             thread::sleep(Duration::from_millis(20));
             assert_eq!(busy.iterations_by_thread(), stood, "they stand still");
-            let stretch =
-                BusyStretch { warm_up_ns: 10 * MS, for_ns: 50 * MS, renew_memory: true, note_every_ns: 10 * MS };
+            let stretch = BusyStretch {
+                warm_up_ns: 10 * MS,
+                for_ns: 50 * MS,
+                renew_memory: true,
+                note_every_ns: 10 * MS,
+                slowed_permille: 0,
+            };
             let done = busy.run(now_ns(), &stretch).unwrap();
             for one in &done.loops {
                 assert!(one.from_ns >= done.asked_ns + stretch.warm_up_ns && one.to_ns <= done.ended_ns, "{done:?}");

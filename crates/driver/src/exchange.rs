@@ -187,9 +187,9 @@ fn work((spec, kind): (&DriveSpec, SocketDrive), link: &Link, thread: &DriverThr
 impl Serves for SocketServer {
     fn serve(self, door: Door) -> Result<Server, DriverError> {
         match self {
-            Self::Rr { exchange, request_bytes, response_bytes, wait, delay_permille, socket } => {
+            Self::Rr { exchange, request_bytes, response_bytes, wait, hold, socket } => {
                 check_exchange(exchange, request_bytes, response_bytes)?;
-                let sizes = serve_rr::Sizes { request: request_bytes, response: response_bytes, wait, delay_permille };
+                let sizes = serve_rr::Sizes { request: request_bytes, response: response_bytes, wait, hold };
                 match exchange {
                     Exchange::TcpRr => Server::listen(door, &socket, 0)?
                         .accepting(move |shared, fd| serve_rr::serve(shared, fd, sizes)),

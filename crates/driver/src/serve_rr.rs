@@ -3,9 +3,10 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::net::SendFlags;
-use tare_model::drive::Wait;
+use tare_model::drive::{Hold, ServiceTime, Wait};
+use tare_model::random::SplitMix64;
 
-use crate::clock::now_ns;
+use crate::clock::{now_ns, sleep_until, tighten_timers};
 use crate::error::reason_of;
 use crate::net;
 use crate::payload::stamp_len;
@@ -18,7 +19,7 @@ pub(crate) struct Sizes {
     pub request: u32,
     pub response: u32,
     pub wait: Wait,
-    pub delay_permille: Option<u32>,
+    pub hold: Option<Hold>,
 }
 
 impl Sizes {
@@ -61,7 +62,7 @@ pub(crate) fn serve(shared: &Shared, fd: &OwnedFd, sizes: Sizes) -> Result<(), S
     let mut response = vec![0; sizes.response as usize];
     let stamp = stamp_len(request.len(), response.len());
     let mut exchanges = 0;
-    let mut delay = sizes.delay_permille.map(Delay::new);
+    let mut held = sizes.hold.map(|hold| Held::new(hold, hello.connection));
     let ended = loop {
         match net::receive_full(fd, &mut request, sizes.wait) {
             Ok(0) => break Ok(()),
@@ -70,8 +71,10 @@ pub(crate) fn serve(shared: &Shared, fd: &OwnedFd, sizes: Sizes) -> Result<(), S
             Err(errno) => break Err(reason_of(errno)),
         }
         response[..stamp].copy_from_slice(&request[..stamp]);
-        if let Some(delay) = &mut delay {
-            delay.hold();
+        match &mut held {
+            None => {}
+            Some(Held::Share(delay)) => delay.hold(),
+            Some(Held::Service(service)) => service.hold(shared),
         }
         if let Err(errno) = net::send_full(fd, &response, SendFlags::empty()) {
             break Err(reason_of(errno));
@@ -82,7 +85,44 @@ pub(crate) fn serve(shared: &Shared, fd: &OwnedFd, sizes: Sizes) -> Result<(), S
     ended
 }
 
-/// Holds answers back for a fixed time, and for a part of the whole exchange on top of it: the known difference by which tare is tested.
+/// What holds answers back.
+enum Held {
+    Share(Delay),
+    Service(Service),
+}
+
+impl Held {
+    fn new(hold: Hold, connection: u32) -> Self {
+        match hold {
+            Hold::Share(permille) => Self::Share(Delay::new(permille)),
+            Hold::Service(time) => {
+                tighten_timers();
+                Self::Service(Service { time, random: SplitMix64(connection.into()) })
+            }
+        }
+    }
+}
+
+/// Answers by a service time.
+struct Service {
+    time: ServiceTime,
+    random: SplitMix64,
+}
+
+impl Service {
+    /// Waits for the moment of the answer, and records how long the request has been here. Ended early when the server stops.
+    fn hold(&mut self, shared: &Shared) {
+        let received = now_ns();
+        // 53 bits, as many as a number of this type holds.
+        let random = (self.random.draw() >> 11) as f64 / (1_u64 << 53) as f64;
+        let at = self.time.answers_at(received, *shared.first_request.get_or_init(|| received), random);
+        sleep_until(at, &shared.stop);
+        shared.tally.service().record(now_ns() - received);
+        shared.tally.answered(1);
+    }
+}
+
+/// Holds answers back for a fixed time, and for a part of the whole exchange on top of it: the known difference of a positive control.
 ///
 /// The fixed time is there because a wait that only the slower server had would not be the difference asked for: what follows a wait
 /// begins with an idle pipeline, which is worth some 10 ns, a tenth of 2 % of an exchange on loopback.

@@ -49,6 +49,8 @@ pub struct Server {
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     pub stop: AtomicBool,
+    /// When the first request came, of servers whose answers depend on it.
+    pub first_request: OnceLock<u64>,
     pub tally: ServeTally,
     /// One for each thread that opens and closes connections by itself.
     pub breakers: Vec<Breaker>,

@@ -53,7 +53,7 @@ fn polling_works_at_both_ends() {
     for exchange in EXCHANGES {
         let socket = SocketOptions::default();
         let (request_bytes, response_bytes, wait) = (16, 16, Wait::Spin);
-        let serve = SocketServer::Rr { exchange, request_bytes, response_bytes, wait, delay_permille: None, socket };
+        let serve = SocketServer::Rr { exchange, request_bytes, response_bytes, wait, hold: None, socket };
         let server = tare_driver::serve::start(&Packed::of(&serve).unwrap(), LOOPBACK).unwrap();
         let kind = SocketDrive::Rr { exchange, request_bytes, response_bytes, wait };
         let result = run(&spec(kind, server.addr, closed(1), steady(100))).unwrap();

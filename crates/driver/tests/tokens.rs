@@ -24,9 +24,9 @@ fn kinds() -> Vec<Kind> {
     let socket = SocketOptions::default();
     let (request_bytes, response_bytes, wait) = (16, 16, Wait::Block);
     let exchange = |exchange, purpose| {
-        let delay_permille = None;
+        let hold = None;
         let socket = socket.clone();
-        let serves = SocketServer::Rr { exchange, request_bytes, response_bytes, wait, delay_permille, socket };
+        let serves = SocketServer::Rr { exchange, request_bytes, response_bytes, wait, hold, socket };
         (serves, SocketDrive::Rr { exchange, request_bytes, response_bytes, wait }, purpose)
     };
     let (method, receive, chunk_bytes, window_bytes) = (SendMethod::Write, ReceiveMethod::Read, 65_536, 100_000);

@@ -30,6 +30,7 @@ pub(crate) fn arm(id: &str) -> Arm {
         platform: PLATFORM.to_owned(),
         options: Value::Null,
         replica_of: None,
+        slowed_permille: 0,
         host_memory: HostMemory::default(),
     }
 }

@@ -114,6 +114,8 @@ pub struct BusyStretch {
     pub renew_memory: bool,
     /// From the end of the warm-up on, how often it is noted how far all of them have come, nanoseconds; 0: never.
     pub note_every_ns: u64,
+    /// After each iteration a loop waits so many thousandths of the time that it took: a known difference. The wait counts as its time.
+    pub slowed_permille: u32,
 }
 
 /// What busy loops did in a stretch. Moments are CLOCK_MONOTONIC of their agent, nanoseconds.

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use crate::busy::{BusyCount, BusyDone, BusyStretch, BusyWork};
+pub use crate::service_time::ServiceTime;
 
 use crate::Histogram;
 use crate::load::{LoadModel, Phases};
@@ -84,6 +85,16 @@ pub struct SocketOptions {
     pub congestion_control: Option<String>,
 }
 
+/// How a server holds its answers back.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub enum Hold {
+    /// By 20 us, and by so many thousandths of the whole exchange on top of it: the known difference of a positive control. A server
+    /// that it is compared with has 0.
+    Share(u32),
+    /// By a service time, which the server records.
+    Service(ServiceTime),
+}
+
 /// What the guest's end of raw sockets serves.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum SocketServer {
@@ -97,9 +108,8 @@ pub enum SocketServer {
         response_bytes: u32,
         /// How the server's threads wait.
         wait: Wait,
-        /// Holds back each answer of TCP request and response by 20 us, and by so many thousandths of the whole exchange on top of it: a
-        /// known difference, by which tare itself is tested. `None` everywhere else; a server that it is compared with has 0.
-        delay_permille: Option<u32>,
+        /// How answers are held back, over TCP connections that stay open; `None`: they are not.
+        hold: Option<Hold>,
         /// Socket settings.
         socket: SocketOptions,
     },

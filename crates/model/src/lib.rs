@@ -43,6 +43,7 @@ pub mod refusal;
 mod request_type;
 pub mod sample;
 pub mod secret;
+pub mod service_time;
 pub mod sql;
 pub mod study;
 pub mod text;

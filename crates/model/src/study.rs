@@ -97,10 +97,21 @@ impl Study {
         subject.filter(|id| self.arms.iter().all(|arm| arm.id != *id)).collect()
     }
 
+    /// By how many thousandths the operations of an arm take longer on purpose; `None` where no arm's do.
+    pub fn slowed_permille(&self, arm: &str) -> Option<u32> {
+        let of = |arm: &Arm| arm.slowed_permille;
+        self.arms.iter().any(|arm| of(arm) > 0).then(|| self.arms.iter().find(|own| own.id == arm).map_or(0, of))
+    }
+
     /// Whether some arm merges memory.
     pub fn merges(&self) -> bool {
         self.arms.iter().any(|arm| arm.host_memory.merging.is_some())
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// The rule by which a case has blocks enough. The most that it may take is the study's number of blocks.
@@ -127,6 +138,16 @@ pub struct Arm {
     pub replica_of: Option<String>,
     /// How the host treats the guests' memory.
     pub host_memory: HostMemory,
+    /// By how many thousandths each of its operations takes longer on purpose: a positive control. 0: it is an arm like any other.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub slowed_permille: u32,
+}
+
+impl Arm {
+    /// How a positive control is slowed, in words.
+    pub fn slowed(&self) -> String {
+        format!("each operation takes {} % longer on purpose", f64::from(self.slowed_permille) / 10.0)
+    }
 }
 
 /// One situation in which all arms are measured.

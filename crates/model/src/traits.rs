@@ -19,6 +19,8 @@ pub struct Traits {
     pub several_set_ups: bool,
     /// One load after another can be offered in the same guest.
     pub repeats: bool,
+    /// The guest's side can take a known share longer over each operation of a closed loop.
+    pub slowable: bool,
     /// It can be driven again and again in the same guests while others are added.
     pub density: bool,
     /// It finds once a run, before the first trial, what load it is offered, whatever the case says.
@@ -58,6 +60,7 @@ impl Traits {
             several_guests: false,
             several_instances: false,
             several_set_ups: false,
+            slowable: false,
             repeats: false,
             density: false,
             calibrated: false,

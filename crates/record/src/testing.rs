@@ -40,6 +40,7 @@ pub fn study(blocks: u32) -> Study {
         label: id.to_owned(),
         platform: id.split('-').next().unwrap_or(id).to_owned(),
         options: Value::Null,
+        slowed_permille: 0,
         replica_of: (id == ARMS[2]).then(|| ARMS[0].to_owned()),
         host_memory: HostMemory::default(),
     };

@@ -7,6 +7,7 @@ mod beside;
 mod capacity;
 mod case;
 mod conditions;
+mod control;
 mod cpu_target;
 mod density;
 mod hosts;
@@ -122,6 +123,7 @@ pub(crate) fn study(root: &Cursor<'_>, catalog: &dyn Catalog) -> Option<Study> {
     context.schedule.hold_for_none(&cases);
     hosts::in_numbers(&context, &arms, &cases);
     conditions::fit(&file, &context, (&arms, &roles), &cases);
+    control::fit(&file, &context, (&arms, &baseline), &cases);
     Some(Study {
         schema: file.schema.or(STUDY_SCHEMA),
         name: file.name.or("").to_owned(),
@@ -205,6 +207,7 @@ fn arm(field: &Field<'_, file::Arm<'_>>, context: &Context<'_>) -> Arm {
         platform: platform.unwrap_or_default().to_owned(),
         options: checked.unwrap_or_default(),
         replica_of: None,
+        slowed_permille: arm.map_or(0, control::permille),
         host_memory,
     }
 }

@@ -117,6 +117,8 @@ table! {
         optional ballooning: Or<BalloonRule, Ballooning<'a>> = r#""mom""#,
         /// Where the host uses transparent huge pages while this arm is measured: `always`, `madvise` or `never`. Huge pages are not merged. Put back after each trial. Default: as found.
         optional huge_pages: HugePages = r#""never""#,
+        /// A positive control: each operation takes longer by this share on purpose, such as `"2%"`, so that the report shows whether this study on this host finds so much. Steps of 0.1 %. Not the baseline; only workloads whose guest's side can wait, in a closed loop. The guests' side of all other arms then answers as of 0 %.
+        optional slowed_by: Percent = r#""2%""#,
     }
 }
 

@@ -272,6 +272,7 @@ impl Catalog for Fake {
                 _ => None,
             },
             several_set_ups: workload == "rr" || workload == "cpu",
+            slowable: workload == "rr" || workload == "cpu",
             several_guests: workload == "store" || workload.starts_with("web-"),
             several_instances: can("social", "one-instance-only"),
             repeats: can("social", "one-load-only") || workload == "rr",

@@ -3,6 +3,7 @@
 mod exec;
 mod format;
 mod ksm;
+mod prove;
 mod size;
 
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use exec::ExecArguments;
 pub use format::{Format, FormatArgument, LineFormat};
 pub use ksm::{KsmArguments, KsmCommand, Rule, TuneArguments};
+pub use prove::{Group, ProveArguments};
 pub use size::SizeArguments;
 
 const EXIT_CODES: &str = "\
@@ -100,6 +102,13 @@ pub enum Command {
     Size(SizeArguments),
     /// Measure the instrument itself on this host: its floor and what measuring costs.
     Calibrate(CalibrateArguments),
+    /// Count how often tare is wrong on this host: by studies whose truth is known.
+    ///
+    /// Equal arms, arms that are slower by a known share, runs that are disturbed or killed on purpose, and secrets that are planted: each
+    /// statement that tare makes of itself is a bar, which is met, not met, or open where too few were counted to say. The short form
+    /// takes a quarter of an hour and leaves most of them open; --full takes a night. Nothing else should run on the host: it disturbs
+    /// its own runs by itself. Ends with 5 where a bar is not met.
+    Prove(ProveArguments),
     /// Take away whatever dead runs left on this host.
     ///
     /// Every run has a reaper of its own: a process that takes the run down when its controller is killed. This command is for

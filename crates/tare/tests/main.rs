@@ -19,6 +19,7 @@ mod isolation;
 mod ksm;
 mod poor_hosts;
 mod precision;
+mod prove;
 mod published;
 mod reader;
 mod readme;

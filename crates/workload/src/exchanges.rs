@@ -1,6 +1,8 @@
 //! Exchanges of messages with a server in the guest: what server and driver are asked to do, and what both must agree on.
 
-use tare_model::drive::{DriveResult, Exchange, ServeReport, SocketDrive, SocketOptions, SocketServer, Wait};
+use tare_model::drive::{
+    DriveResult, Exchange, Hold, ServeReport, ServiceTime, SocketDrive, SocketOptions, SocketServer, Wait,
+};
 use tare_model::packed::Packed;
 use tare_model::{ByteSize, Span};
 
@@ -28,6 +30,8 @@ pub(crate) struct Exchanges {
     pub wait: Wait,
     /// SO_SNDBUF and SO_RCVBUF at both ends; `None`: the kernel's own.
     pub buffer: Option<ByteSize>,
+    /// How long the server takes over each answer; `None`: no longer than it must.
+    pub service: Option<ServiceTime>,
     /// Whether each exchange is recorded.
     pub record: bool,
     /// A UDP exchange unanswered for this long is lost.
@@ -46,7 +50,7 @@ impl Exchanges {
             request_bytes,
             response_bytes,
             wait,
-            delay_permille: None,
+            hold: self.service.map(Hold::Service).or(site.slowed_permille.map(Hold::Share)),
             socket: socket.clone(),
         })?;
         let kind = if self.pipelined {
@@ -109,8 +113,9 @@ mod tests {
         };
         let check = |exchange, report| {
             let (request, response, loss_timeout) = (ByteSize(128), ByteSize(64), Span::ZERO);
-            let (wait, buffer, record, pipelined) = (Wait::Block, None, true, false);
-            let exchanges = Exchanges { exchange, request, response, pipelined, wait, buffer, record, loss_timeout };
+            let (wait, buffer, service, record, pipelined) = (Wait::Block, None, None, true, false);
+            let exchanges =
+                Exchanges { exchange, request, response, pipelined, wait, buffer, service, record, loss_timeout };
             exchanges.disagreement(&report, 1000, 4)
         };
         assert_eq!(check(Exchange::TcpRr, report(1000, 1000)), None);

@@ -54,6 +54,9 @@ pub struct WorkSite<'a> {
     pub rate_per_s: Option<f64>,
     /// Whether the guest's memory may be merged with that of others.
     pub merge: bool,
+    /// In a study with a positive control: by how many thousandths the guest's side takes longer over each operation, 0 on arms that
+    /// are no control.
+    pub slowed_permille: Option<u32>,
     /// How long an agent may take for anything that is not load.
     pub timeout: Duration,
 }

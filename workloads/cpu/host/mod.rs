@@ -97,7 +97,7 @@ impl Workload for Parameters {
         if self.threads > guest.cpus {
             return Traits { no_turns: Some(OVER_QUOTA), ..Traits::of(*guest) };
         }
-        Traits { turns: Some(TURNS), several_set_ups: true, ..Traits::of(*guest) }
+        Traits { turns: Some(TURNS), several_set_ups: true, slowable: true, ..Traits::of(*guest) }
     }
 
     fn prepare(&self, _: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {
@@ -159,7 +159,8 @@ impl Prepared for Computing {
             let mut done = None;
             // Who comes too late for one waits for the next.
             if let Some(request) = stretch.request(before_ns) {
-                match run(site, busy, request)? {
+                let slowed_permille = site.slowed_permille.unwrap_or(0);
+                match run(site, busy, BusyStretch { slowed_permille, ..request })? {
                     Ok(ran) => done = Some(ran),
                     Err(reason) => return Ok(invalid(&reason)),
                 }

@@ -39,7 +39,7 @@ impl Stretch {
         let for_ns = self.to_ns.checked_sub(now_ns).filter(|left| *left > 0)?;
         let warm_up_ns = self.measured_from_ns.map_or(0, |from| from.saturating_sub(now_ns).max(self.warm_up_ns));
         let (renew_memory, note_every_ns) = (self.turn.is_some(), self.note_every_ns);
-        Some(BusyStretch { warm_up_ns, for_ns, renew_memory, note_every_ns })
+        Some(BusyStretch { warm_up_ns, for_ns, renew_memory, note_every_ns, slowed_permille: 0 })
     }
 
     /// How much of the time until a moment the guest was stopped, nanoseconds.
@@ -126,7 +126,7 @@ mod tests {
         let asked = |now_ms: u64| all[0].request(now_ms * MS);
         let expected = |warm_up: u64, left: u64| {
             let (warm_up_ns, for_ns, note_every_ns) = (warm_up * MS, left * MS, NOTE_EVERY_MIN_NS);
-            Some(BusyStretch { warm_up_ns, for_ns, renew_memory: false, note_every_ns })
+            Some(BusyStretch { warm_up_ns, for_ns, note_every_ns, ..BusyStretch::default() })
         };
         assert_eq!([asked(1000), asked(1005), asked(1030)], [expected(20, 320), expected(15, 315), expected(0, 290)]);
         assert_eq!(asked(1320), None, "it is too late");

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tare_model::deviation::Deviation;
-use tare_model::drive::{DriveResult, Exchange, Wait};
+use tare_model::drive::{DriveResult, Exchange, ServiceTime, Wait};
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
 use tare_model::metric::{Better, MetricSpec, Unit};
@@ -47,6 +47,10 @@ pub struct Parameters {
     /// (Linux clamps it upward; what was granted is disclosed).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub buffer: Option<ByteSize>,
+    /// How long the server takes over each answer, as a service with work to do would; absent: no longer than it must. Only `tcp-rr`. The
+    /// server's own log of it is reported beside what the driver saw.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service: Option<ServiceTime>,
     /// A UDP exchange unanswered for this long counts as lost.
     pub loss_timeout: Span,
     /// What the verdict is about.
@@ -91,6 +95,7 @@ impl Default for Parameters {
             response: ByteSize(1),
             wait: Wait::Block,
             buffer: None,
+            service: None,
             loss_timeout: Span::from_millis(1000),
             verdict: VerdictOn::Mean,
             record: true,
@@ -125,6 +130,12 @@ fn checked(parameters: &Value) -> Result<Parameters, FieldError> {
         )
         .help("write `verdict = \"rate\"` beside it"));
     }
+    if let Some(service) = read.service {
+        let other = (read.exchange != Exchange::TcpRr).then_some("a service time is for `tcp-rr` alone");
+        if let Some(mistake) = service.mistake().or(other) {
+            return Err(FieldError::new(&["service"], mistake));
+        }
+    }
     if read.loss_timeout == Span::ZERO {
         return Err(FieldError::new(&["loss-timeout"], "0s would count every exchange as lost"));
     }
@@ -135,10 +146,17 @@ struct Rr(Parameters);
 
 impl Rr {
     fn exchanges(&self) -> Exchanges {
-        let Parameters { exchange, request, response, wait, buffer, loss_timeout, record, .. } = self.0;
-        Exchanges { exchange, request, response, pipelined: false, wait, buffer, record, loss_timeout }
+        let Parameters { exchange, request, response, wait, buffer, service, loss_timeout, record, .. } = self.0;
+        Exchanges { exchange, request, response, pipelined: false, wait, buffer, service, record, loss_timeout }
     }
 }
+
+/// The server's own log, of all phases, with the quantiles.
+const SERVED: [(&str, &str, f64); 3] = [
+    ("service_time_p50_s", "service time by the server's log, median", 0.5),
+    ("service_time_p99_s", "service time by the server's log, 99th percentile", 0.99),
+    ("service_time_p999_s", "service time by the server's log, 99.9th percentile", 0.999),
+];
 
 /// A turn holds a hundred exchanges, of which one takes some tens of microseconds.
 const TURNS: TurnTraits = TurnTraits {
@@ -153,18 +171,23 @@ const TURNS: TurnTraits = TurnTraits {
 impl Workload for Rr {
     fn metrics(&self) -> Vec<MetricSpec> {
         let time = |id: &str, label: &str| MetricSpec::new(id, label, Unit::Seconds, Better::Lower);
-        let metrics = vec![
+        let mut metrics = vec![
             time("response_time_mean_s", "response time, mean"),
             time("response_time_p50_s", "response time, median"),
             time("response_time_p99_s", "response time, 99th percentile"),
             time("response_time_p999_s", "response time, 99.9th percentile"),
             MetricSpec::new("operations_per_s", "transactions", Unit::OperationsPerSecond, Better::Higher),
         ];
+        if self.0.service.is_some() {
+            let own = SERVED.map(|(id, label, _)| time(id, label));
+            metrics.extend(own);
+        }
         MetricSpec::with_primary(metrics, self.0.verdict.metric())
     }
 
     fn traits(&self, guest: &GuestSize, _: u32) -> Traits {
-        Traits { turns: Some(TURNS), several_set_ups: true, ..Traits::of(*guest) }
+        let slowable = self.0.exchange == Exchange::TcpRr && self.0.service.is_none();
+        Traits { turns: Some(TURNS), several_set_ups: true, slowable, ..Traits::of(*guest) }
     }
 
     fn prepare(&self, site: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {
@@ -211,6 +234,12 @@ impl Prepared for Running {
 
     fn verify(&mut self, site: &WorkSite<'_>, driven: &mut Driven) -> Result<Option<String>, WorkloadError> {
         let report = site.stop_server(self.server)?;
+        if self.exchanges.service.is_some() {
+            let mut served = Figures::default();
+            SERVED.iter().for_each(|(id, _, q)| served.percentile(id, &report.service, *q));
+            driven.measurement.metrics.extend(served.metrics);
+            driven.measurement.incomplete.extend(served.incomplete);
+        }
         if driven.work == 0.0 {
             return Ok(Some("no exchange was completed in steady state".into()));
         }

@@ -97,6 +97,7 @@ impl Parameters {
 
     fn exchanges(&self) -> Exchanges {
         Exchanges {
+            service: None,
             exchange: Exchange::TcpRr,
             request: self.request,
             response: self.response,

@@ -347,6 +347,7 @@ impl<'a> Trial<'a> {
             instances: self.case.instances.max(1),
             rate_per_s: self.task.load.map(|load| load.rate_per_s),
             merge: self.merges(),
+            slowed_permille: self.bench.plan.study.slowed_permille(&self.task.planned.arm),
             timeout: timeout(guests),
         }
     }

@@ -53,6 +53,8 @@ pub(super) struct Given {
     pub(super) rate_per_s: Option<f64>,
     /// Whether their memory may be merged.
     pub(super) merge: bool,
+    /// By how much the guests' side is slowed on purpose, in a study in which some are.
+    pub(super) slowed_permille: Option<u32>,
     /// How long an agent may take for anything that is not load.
     pub(super) timeout: Duration,
 }
@@ -92,6 +94,7 @@ impl Target {
             }),
             backend: self.backend.as_ref().or(self.clients.first())?.backend(),
             starter: None,
+            slowed_permille: given.slowed_permille,
         })
     }
 }

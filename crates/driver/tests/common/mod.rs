@@ -59,8 +59,7 @@ pub fn spec<T: Task>(task: T, target: SocketAddr, load: LoadModel, phases: Phase
 
 pub fn serve_rr(exchange: Exchange, request_bytes: u32, response_bytes: u32) -> Server {
     let socket = SocketOptions::default();
-    let spec =
-        SocketServer::Rr { exchange, request_bytes, response_bytes, wait: Wait::Block, delay_permille: None, socket };
+    let spec = SocketServer::Rr { exchange, request_bytes, response_bytes, wait: Wait::Block, hold: None, socket };
     serve::start(&Packed::of(&spec).unwrap(), LOOPBACK).unwrap()
 }
 

@@ -35,8 +35,7 @@ impl Ground<'_> {
             let (exchange, wait) = (Exchange::TcpRr, Wait::Block);
             let (request_bytes, response_bytes) = (bytes, bytes);
             let socket = SocketOptions::default();
-            let serve =
-                SocketServer::Rr { exchange, request_bytes, response_bytes, wait, delay_permille: None, socket };
+            let serve = SocketServer::Rr { exchange, request_bytes, response_bytes, wait, hold: None, socket };
             let kind = SocketDrive::Rr { exchange, request_bytes, response_bytes, wait };
             let result = self.drive(guest, &serve, &kind)?;
             hold(result.operations > 0 && result.errors.is_empty(), || {

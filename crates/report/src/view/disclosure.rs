@@ -178,6 +178,7 @@ fn arms_table(findings: &Findings) -> Table {
         let role = match &arm.replica_of {
             Some(of) => format!("repeats {of} to measure the noise floor"),
             None if arm.id == study.baseline => "baseline".to_owned(),
+            None if arm.slowed_permille > 0 => format!("positive control: {}", arm.slowed()),
             None => "compared".to_owned(),
         };
         let mut row = vec![

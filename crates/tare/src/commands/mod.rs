@@ -13,6 +13,7 @@ mod ksm;
 mod list;
 mod manual;
 mod plan;
+mod prove;
 mod reap;
 mod report;
 mod run;
@@ -40,6 +41,7 @@ pub fn run(command: Command, confined: Option<String>) -> Result<Exit, Failure> 
         Command::Audit(arguments) => audit::command(&arguments),
         Command::Size(arguments) => size::command(&arguments),
         Command::Calibrate(arguments) => calibrate::command(&arguments),
+        Command::Prove(arguments) => prove::command(&arguments),
         Command::Reap { forget } => reap::command(forget.as_deref()),
         Command::Reaper { run } => reap::attend(&run),
         Command::Image(arguments) => image::command(&arguments),

@@ -14,7 +14,7 @@ const LINKS: [(&str, &str); 2] = [("eth1", "198.51.100."), ("eth2", "203.0.113."
 const STUDIES: [(&str, &str); 4] = [
     ("response-time", "--only-case idle --only-case busy-host --scale 0.25"),
     ("throughput", "--scale 0.25"),
-    ("order-entry", "--scale 0.3"),
+    ("order-entry.toml", "--scale 0.3"),
     ("web-serving.toml", "--only-case ecommerce --scale 0.2"),
 ];
 
@@ -26,6 +26,14 @@ fn few_users() -> String {
     assert!(text.contains(searched), "the study searches otherwise now");
     let lines = text.lines().filter(|line| !line.starts_with("score ") && !line.starts_with("qos "));
     lines.map(|line| line.replace(searched, "load = { closed = { clients = 5 } }") + "\n").collect()
+}
+
+/// The shipped study of orders with few clients: an emulated database that 40 wait for completes nothing in some seconds.
+fn few_clients() -> String {
+    let shipped = include_str!("../../../../studies/order-entry.toml");
+    let searched = "load = { closed = { clients = 20 } }";
+    assert!(shipped.contains(searched), "the study has another load now");
+    shipped.replace(searched, "load = { closed = { clients = 2 } }")
 }
 
 /// A card at one end of a link to the other host: a socket in this folder, on which one of both listens.
@@ -115,6 +123,7 @@ fn two_hosts_measure_the_shipped_studies_over_a_wire() {
     }
     ground.host.write(LAB, "lab.toml");
     ground.host.write(&few_users(), "web-serving.toml");
+    ground.host.write(&few_clients(), "order-entry.toml");
     for (study, asked) in STUDIES {
         ground.check(&format!("{study}, with load from the other host"), |ground| {
             let before = (ground.snapshot(), other.sh(LEFT_THERE));

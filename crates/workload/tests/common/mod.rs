@@ -143,6 +143,7 @@ pub fn work_site<'a>(
         commands: None,
         services: None,
         starter: None,
+        slowed_permille: None,
     }
 }
 
