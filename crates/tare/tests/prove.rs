@@ -29,7 +29,7 @@ fn planted_secrets_and_names_of_the_host_are_searched_for_in_all_run_folders() {
     let folder = tempfile::tempdir().unwrap();
     let proof = proof(folder.path(), "secrets");
     let secrets = bar(&proof, "secrets");
-    assert!(secrets["share"]["of"].as_u64() > Some(60), "{secrets}");
+    assert!(secrets["share"]["of"].as_u64() >= Some(60), "{secrets}");
     assert_eq!((&secrets["share"]["failed"], &secrets["verdict"]), (&0.into(), &"met".into()), "{secrets}");
 }
 

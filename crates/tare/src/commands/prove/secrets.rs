@@ -29,7 +29,7 @@ fn names() -> Vec<Canary> {
     let mut add = |what: &str, text: &str| {
         let text = text.trim();
         let said = fs::read_to_string("/etc/os-release").unwrap_or_default().to_lowercase();
-        // A host that is called as its distribution is has the same name in every run folder.
+        // The name of the distribution is in every run folder, whatever the host is called.
         if text.chars().count() >= LEAST_CHARS
             && !said.contains(&text.to_lowercase())
             && !text.trim_matches(['0', ':']).is_empty()
@@ -38,8 +38,10 @@ fn names() -> Vec<Canary> {
         }
     };
     add("the host's name", &rustix::system::uname().nodename().to_string_lossy());
-    for variable in ["USER", "LOGNAME", "SUDO_USER", "HOME"] {
-        add(&format!("${variable}"), &std::env::var(variable).unwrap_or_default());
+    let of_user = ["USER", "LOGNAME", "SUDO_USER", "HOME"].map(|name| (name, std::env::var(name).unwrap_or_default()));
+    // Every guest has that one, too.
+    for (name, value) in of_user.iter().filter(|(_, value)| value != "/root") {
+        add(&format!("${name}"), value);
     }
     let mut file = |what: &str, path: &Path| add(what, &fs::read_to_string(path).unwrap_or_default());
     file("the machine id", Path::new("/etc/machine-id"));
