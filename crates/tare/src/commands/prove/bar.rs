@@ -31,7 +31,8 @@ impl Proof {
     /// One that has no bars yet.
     pub fn begun(full: bool) -> Self {
         let kernel = rustix::system::uname().release().to_string_lossy().into_owned();
-        let (tare_version, started_at) = (env!("CARGO_PKG_VERSION").to_owned(), jiff::Timestamp::now().to_string());
+        let (tare_version, started_at) =
+            (env!("CARGO_PKG_VERSION").to_owned(), jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
         Self {
             schema: PROOF_SCHEMA,
             tare_version,

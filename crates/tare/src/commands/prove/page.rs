@@ -11,19 +11,15 @@ const NOTES: usize = 12;
 pub fn of(proof: &Proof) -> Page {
     let mut page = Page::new("How often tare is wrong on this host");
     page.paragraph(answer(proof));
+    let form = if proof.full { "the long form" } else { "the short form" };
     page.paragraph(format!(
-        "tare {}, Linux {}, {}; {}, begun {}, {:.0} minutes.",
-        proof.tare_version,
-        proof.kernel,
-        proof.processor,
-        if proof.full { "the long form" } else { "the short form" },
-        proof.started_at,
-        proof.wall_s / 60.0
+        "tare {}, Linux {}, {}; {form}, begun {}, {:.0} s.",
+        proof.tare_version, proof.kernel, proof.processor, proof.started_at, proof.wall_s
     ));
     page.heading("Bars");
-    let row = |bar: &Bar| vec![bar.verdict.words().to_owned(), bar.id.clone(), bar.figure(), bar.statement.clone()];
+    let row = |bar: &Bar| vec![bar.verdict.words().to_owned(), bar.id.clone(), bar.statement.clone(), bar.figure()];
     page.rows(
-        &["Verdict", "Bar", "Failures, and their rate at 95 %", "What tare states"],
+        &["Verdict", "Bar", "What tare states", "Failures, and their rate at 95 %"],
         proof.bars.iter().map(row).collect(),
     );
     page.paragraph(
@@ -49,5 +45,5 @@ fn answer(proof: &Proof) -> String {
     let parts = [Verdict::NotMet, Verdict::Met, Verdict::Open, Verdict::LeftOut];
     let parts = parts.map(|verdict| (count(verdict), verdict)).into_iter().filter(|(count, _)| *count > 0);
     let parts: Vec<String> = parts.map(|(count, verdict)| format!("{count} {}", verdict.words())).collect();
-    format!("Bars: {}.", parts.join(", "))
+    format!("Each bar is a statement of tare's about itself. On this host: {}.", parts.join(", "))
 }
