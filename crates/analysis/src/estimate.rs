@@ -81,6 +81,15 @@ impl Sample<'_> {
         self.tails(margin).map(both_ways)
     }
 
+    /// Probability of a location so far above `line`, or so far below it if `down`, if the true one were there; doubled, because the
+    /// interval has two ends. At most 5 % where the interval lies beyond the line. `None` without an interval.
+    pub(crate) fn p_past(&self, line: f64, down: bool) -> Option<f64> {
+        let sign = if down { -1.0 } else { 1.0 };
+        let turned: Vec<f64> = self.values.iter().map(|value| sign * value).collect();
+        let tail = Sample { values: &turned, ..*self }.above(sign * line)?;
+        Some((2.0 * tail).min(1.0))
+    }
+
     /// The one-sided p-values of the locations -`margin`, against higher ones, and `margin`, against lower ones.
     fn tails(&self, margin: f64) -> Option<[f64; 2]> {
         let negated: Vec<f64> = self.values.iter().map(|value| -value).collect();

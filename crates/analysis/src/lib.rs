@@ -21,6 +21,7 @@ mod estimate;
 mod findings;
 mod fit;
 mod flags;
+mod gate;
 mod grouped;
 mod groups;
 mod held;
@@ -60,6 +61,7 @@ mod why;
 mod words;
 
 pub use findings::findings;
+pub use gate::{gate, gated};
 pub use paired::{paired_ratio, spreads};
 pub use power::Rule;
 pub use precision::judge;

@@ -20,6 +20,7 @@ use crate::trial::Flag;
 mod answer;
 mod consolidation;
 mod distribution;
+mod gate;
 mod isolation;
 mod runs;
 pub mod section;
@@ -35,6 +36,7 @@ pub use consolidation::{
     LoadSeries,
 };
 pub use distribution::{ArmIncomplete, Distribution};
+pub use gate::{Gate, GateAnswer, GateOutcome, GatedComparison, GatedRun};
 pub use isolation::{ArmIsolation, IsolationCell, IsolationFindings, Survival};
 pub use runs::{Compared, RunComparison, RunComparisonRow, RunSide};
 pub use serving::{ArmCapacity, ArmRequests, ArmResources, RequestRow, RequestTable, ScoreFindings, SearchFindings};

@@ -35,7 +35,7 @@ fn field(value: &Value) -> Cow<'_, str> {
 }
 
 /// Fields joined by commas and ended by CRLF, quoted where they must be.
-fn record<'f>(out: &mut String, fields: impl Iterator<Item = Cow<'f, str>>) {
+pub(crate) fn record<'f>(out: &mut String, fields: impl Iterator<Item = Cow<'f, str>>) {
     for (i, field) in fields.enumerate() {
         if i > 0 {
             out.push(',');
@@ -53,7 +53,7 @@ fn record<'f>(out: &mut String, fields: impl Iterator<Item = Cow<'f, str>>) {
 
 /// A field that a spreadsheet takes for text or a number, and never for a formula: names and reasons may come from
 /// strangers.
-fn inert(field: &str) -> Cow<'_, str> {
+pub(crate) fn inert(field: &str) -> Cow<'_, str> {
     let field = if field.contains(is_unfit) { Cow::Owned(readable(field)) } else { Cow::Borrowed(field) };
     let begins = field.starts_with(['=', '+', '-', '@', '\t', '\r', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}']);
     if begins && field.parse::<f64>().is_err() { Cow::Owned(format!("'{field}")) } else { field }

@@ -16,4 +16,13 @@ pub enum ReportError {
     /// The findings did not serialise.
     #[error("writing the findings as JSON failed: {0}; this is a defect of tare")]
     Json(#[source] serde_json::Error),
+    /// Figures of both directions cannot be in one file of a format.
+    #[error(
+        "some of the figures are better lower and others higher, and one file of this format has one direction: write two, with \
+         `--better lower` and `--better higher`"
+    )]
+    MixedDirections,
+    /// JUnit XML was not made.
+    #[error("writing the gate as JUnit XML failed: {0}; this is a defect of tare, and `--format json` has the same")]
+    Xml(#[source] std::io::Error),
 }

@@ -1,4 +1,4 @@
-//! Findings to HTML, Markdown, JSON, CSV, Parquet and the terminal.
+//! Findings to HTML, Markdown, JSON, CSV, Parquet, the terminal, and the formats of continuous integration.
 //!
 //! Nothing is computed here that could change an answer: every figure, verdict and sentence comes
 //! from [`tare_model::findings::Findings`]. This crate decides only how it is read.
@@ -6,7 +6,9 @@
 mod compare;
 mod csv;
 mod error;
+pub mod export;
 pub mod format;
+mod gate;
 mod html;
 mod markdown;
 mod page;
@@ -20,6 +22,7 @@ pub mod words;
 pub use compare::{comparison_html, comparison_markdown, comparison_text};
 pub use csv::csv;
 pub use error::ReportError;
+pub use gate::{annotations, gate_page, junit};
 pub use html::html;
 pub use markdown::markdown;
 pub use page::{Page, PagePart, page_html, page_markdown, page_text};

@@ -95,7 +95,7 @@ macro_rules! row {
 }
 
 /// Name of a stored unit in files.
-fn unit(unit: &Unit) -> &str {
+pub(crate) fn unit(unit: &Unit) -> &str {
     match unit {
         Unit::Seconds => "s",
         Unit::OperationsPerSecond => "operations/s",

@@ -5,7 +5,9 @@
 
 mod contents;
 mod density;
+mod export;
 mod fixture;
+mod gate;
 mod instances;
 mod isolation;
 mod outputs;

@@ -48,7 +48,7 @@ pub use host::{Directories, FileSystem, HostError, HostFacts};
 pub use plan::{PlanError, PlanRefusal, alone, human, identity, plan, time};
 pub use redacted::redacted;
 pub use schema::schema;
-pub use select::{SelectError, Selection, select};
+pub use select::{SelectError, Selection, matches, select};
 pub use suggest::nearest;
 pub use template::template;
 

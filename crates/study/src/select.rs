@@ -135,7 +135,7 @@ fn any(patterns: &[String], id: &str) -> bool {
 }
 
 /// Whether an id is what the pattern says: `*` stands for any characters, also for none.
-fn matches(pattern: &str, id: &str) -> bool {
+pub fn matches(pattern: &str, id: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else { return pattern == id };
     let Some(tail) = id.strip_prefix(start) else { return false };
     tail.char_indices().map(|(at, _)| at).chain([tail.len()]).any(|at| matches(rest, &tail[at..]))

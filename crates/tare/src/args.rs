@@ -2,6 +2,7 @@
 
 mod exec;
 mod format;
+mod gate;
 mod ksm;
 mod prove;
 mod size;
@@ -13,6 +14,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use exec::ExecArguments;
 pub use format::{Format, FormatArgument, LineFormat};
+pub use gate::{ChoiceArguments, Direction, ExportArguments, ExportFormat, FailOn, GateArguments};
 pub use ksm::{KsmArguments, KsmCommand, Rule, TuneArguments};
 pub use prove::{Group, ProveArguments};
 pub use size::SizeArguments;
@@ -26,6 +28,7 @@ Exit codes:
   4    this host cannot do it; `tare doctor` says what is missing
   5    `tare audit` found something that does not hold together; no verdict rests on it;
        `tare size --check`: a held-out case was not predicted
+  64   `tare gate` has no answer; its 0, 1 and 2 are answers: see `tare gate --help`
   130  you stopped it; everything was taken down and what was measured is kept
 
 Environment:
@@ -82,6 +85,18 @@ pub enum Command {
     /// side, without a verdict. Two versions of one platform, kernel or setting are better compared as arms of one study, in turns:
     /// `tare init my-study.toml --from two-settings` writes an example. Ends with 2 where plans differ in what figures depend on.
     Compare(CompareArguments),
+    /// Hold a study's comparisons against a limit, for continuous integration: fail on a proven regression.
+    ///
+    /// Judges what answers the study: each arm against the baseline in the primary metric of each case, in guest start and in the memory
+    /// of an idle guest. Two builds, kernels or settings are best compared as arms of one study, in turns: `tare init my-study.toml
+    /// --from two-settings` writes an example. docs/reference/ci.md has recipes.
+    #[command(after_help = gate::GATE_CODES)]
+    Gate(GateArguments),
+    /// Write effects and values with their intervals for programs that watch figures from run to run.
+    ///
+    /// An effect is the ratio of an arm to the baseline of its own run: what moved the whole host cancels. docs/reference/ci.md describes the
+    /// formats.
+    Export(ExportArguments),
     /// Bring figures that others published into run folders, for report, comparison and audit.
     ///
     /// Reads CSV files of the tables of published reports, known by their headers, not by their names

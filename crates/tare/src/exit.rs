@@ -18,8 +18,18 @@ pub enum Exit {
     HostUnfit = 4,
     /// Something in a run does not hold together.
     Broken = 5,
+    /// A gate has no answer.
+    NoAnswer = 64,
     /// The user stopped it.
     Interrupted = 130,
+}
+
+/// The answers of `tare gate`, whose other codes are [`Exit::Success`] and [`Exit::NoAnswer`].
+impl Exit {
+    /// A regression is proven.
+    pub const REGRESSION: Self = Self::Failure;
+    /// Nothing is proven, and that was to be reported.
+    pub const CANNOT_SAY: Self = Self::Usage;
 }
 
 impl From<Exit> for ExitCode {
@@ -41,5 +51,10 @@ impl Failure {
     /// A failure with its exit code.
     pub fn new(error: impl Display, exit: Exit) -> Self {
         Self { message: format!("tare: {error}"), exit }
+    }
+
+    /// The same of a gate: a script that asks for an answer must not take a failure for one.
+    pub fn without_answer(self) -> Self {
+        Self { exit: Exit::NoAnswer, ..self }
     }
 }

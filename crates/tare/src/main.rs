@@ -3,6 +3,7 @@
 mod args;
 mod available;
 mod catalog;
+mod choice;
 mod commands;
 mod exit;
 mod forms;
@@ -25,9 +26,10 @@ use crate::exit::{Exit, Failure};
 fn main() -> std::process::ExitCode {
     // Before anything is opened or started: nothing of whoever started this reaches a guest.
     tare_wire::descriptors::keep_to_ourselves();
-    let arguments = Arguments::parse();
+    let arguments = parsed();
     if let Err(failure) = log() {
-        return output::report(failure);
+        let is_gate = matches!(arguments.command, Command::Gate(_));
+        return output::report(if is_gate { failure.without_answer() } else { failure });
     }
     if rustix::process::geteuid().is_root()
         && let Some(named) = reads::named(&arguments.command)
@@ -51,6 +53,18 @@ fn main() -> std::process::ExitCode {
         Ok(exit) => exit.into(),
         Err(failure) => output::report(failure),
     }
+}
+
+/// The command line. One that is wrong ends here, with help; of a gate with a code of its own, as 2 is one of its answers.
+fn parsed() -> Arguments {
+    Arguments::try_parse().unwrap_or_else(|error| {
+        let is_gate = std::env::args_os().nth(1).is_some_and(|command| command == "gate");
+        if is_gate && error.use_stderr() {
+            let _ = error.print();
+            std::process::exit(Exit::NoAnswer as i32);
+        }
+        error.exit()
+    })
 }
 
 /// Reads strangers' folders without root's rights; where that is not possible, says why and goes on.

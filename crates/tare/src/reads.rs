@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use tare_lab::NamedPath;
 
-use crate::args::{Command, ImportArguments};
+use crate::args::{Command, GateArguments, ImportArguments};
+use crate::commands::gate::step_summary;
 use crate::place;
 
 /// The paths that a command names which reads what strangers may have made; `None` for every other command.
@@ -17,9 +18,21 @@ pub fn named(command: &Command) -> Option<Vec<NamedPath>> {
         Command::Audit(arguments) => arguments.runs.iter().map(read).collect(),
         Command::Size(arguments) => vec![read(&arguments.run)],
         Command::Verify(arguments) => vec![read(&arguments.run)],
+        Command::Gate(arguments) => gate(arguments),
+        Command::Export(arguments) => {
+            let out = arguments.out.iter().map(|file| NamedPath::made(file));
+            std::iter::once(read(&arguments.run)).chain(out).collect()
+        }
         Command::Import(arguments) => import(arguments),
         _ => return None,
     })
+}
+
+/// Run folders, and the files that are written.
+fn gate(arguments: &GateArguments) -> Vec<NamedPath> {
+    let summary = step_summary().filter(|_| arguments.github);
+    let made = arguments.junit.iter().chain(&summary).map(|file| NamedPath::made(file));
+    arguments.runs.iter().map(|run| NamedPath::read(run)).chain(made).collect()
 }
 
 /// Files, what is claimed beside them, and the folder that is made.

@@ -27,7 +27,7 @@ fn every_command_that_prints_has_the_same_four_forms() {
     let folder = tempfile::tempdir().unwrap();
     let made = made(folder.path());
     let run_folder = made.to_str().unwrap();
-    let commands: [&[&str]; 11] = [
+    let commands: [&[&str]; 12] = [
         &["list"],
         &["list", "studies"],
         &["doctor", "--quick"],
@@ -39,6 +39,7 @@ fn every_command_that_prints_has_the_same_four_forms() {
         &["report", run_folder],
         &["audit", run_folder],
         &["compare", run_folder, run_folder],
+        &["gate", run_folder, "--fail-on", "worse:50%"],
     ];
     for command in commands {
         let found = json(command);
@@ -51,7 +52,8 @@ fn every_command_that_prints_has_the_same_four_forms() {
             assert!(text.len() > 40 && text.starts_with(start), "{command:?} {form}: {text:.200}");
             assert!(!text.contains('\u{1b}'), "{command:?} {form}: no colours off a terminal");
         }
-        expect_code(&run(&[command, &["--json"]].concat()), 2);
+        let wrong = if command[0] == "gate" { 64 } else { 2 };
+        expect_code(&run(&[command, &["--json"]].concat()), wrong);
     }
     expect_code(&run(&["ksm", "watch", "--format", "html"]), 2);
 }

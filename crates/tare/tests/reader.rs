@@ -148,6 +148,37 @@ fn what_is_no_run_is_refused_as_ever() {
             expect_code(&said, 2);
             assert_eq!(stderr(&said), format!("tare: {expected}\n"), "{args:?}");
         }
+        for (args, code) in
+            [(&["gate", name, "--fail-on", "worse:2%"][..], 64), (&["export", name, "--format", "bencher"], 2)]
+        {
+            let said = run_in(folder.path(), args);
+            expect_code(&said, code);
+            assert_eq!(stderr(&said), format!("tare: {expected}\n"), "{args:?}");
+        }
+    }
+}
+
+#[test]
+fn what_a_gate_and_an_export_write_belongs_to_the_owner_of_the_folder_in_which_it_is() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    write_run(&folder.path().join("run"));
+    fs::create_dir(folder.path().join("out")).unwrap();
+    chown(folder.path().join("out"), Some(4321), Some(4322)).unwrap();
+    for args in [
+        &["gate", "run", "--fail-on", "worse:50%", "--junit", "out/gate.xml"][..],
+        &["export", "run", "--format", "otava", "--append", "--out", "out/history.csv"],
+        &["export", "run", "--format", "otava", "--append", "--out", "out/history.csv"],
+    ] {
+        let said = run_in(folder.path(), args);
+        expect_code(&said, 0);
+        assert_eq!(stderr(&said), "");
+    }
+    for name in ["gate.xml", "history.csv"] {
+        let made = fs::metadata(folder.path().join("out").join(name)).unwrap();
+        assert_eq!((made.uid(), made.gid()), (4321, 4322), "{name}");
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tare_model::density::{
     CoursePoint, DensitySpec, GuestSeries, Level, ScaleUp, StopKind, Stopped, TileGuest, metric,
 };
-use tare_model::findings::Verdict;
+use tare_model::findings::{GateOutcome, Verdict};
 use tare_model::guest::GuestSize;
 use tare_model::merging::{HostMemory, MergeRule, Merging, SavedFrom};
 use tare_model::metric::{Better, MetricSpec, Unit};
@@ -100,6 +100,23 @@ fn the_answer_is_how_many_guests_and_how_many_times_as_many() {
     assert!(found.method.iter().any(|paragraph| paragraph.contains("one scale-up")));
     let text = serde_json::to_string(&found).unwrap();
     assert_eq!(serde_json::from_str::<tare_model::findings::Findings>(&text).unwrap(), found);
+}
+
+#[test]
+fn a_gate_judges_numbers_of_guests_by_the_interval_of_their_fitted_ratio() {
+    let mut plan = plan(3);
+    plan.study.baseline = "container".to_owned();
+    let found = of(&plan, &trials(&plan, None));
+    let at = |limit: f64| crate::gated(&found, limit).swap_remove(0);
+    let own = at(0.0);
+    assert_eq!((own.arm.as_str(), own.verdict, own.outcome), ("native", Verdict::Worse, GateOutcome::Worse), "{own:?}");
+    let bound = 1.0 - own.ratio.as_ref().unwrap().high.unwrap();
+    let beyond = at(bound + 0.01);
+    assert_eq!(beyond.outcome, GateOutcome::Unsure, "{beyond:?}");
+    let near = at(bound - 0.001);
+    // Two comparisons share the error probability: beside its end the interval alone is not enough.
+    assert_eq!(near.outcome, GateOutcome::Unsure, "{near:?}");
+    assert!(near.p_worse.unwrap() > 0.05 && near.reason.contains("so many comparisons"), "{near:?}");
 }
 
 #[test]

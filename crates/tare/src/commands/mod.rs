@@ -5,7 +5,9 @@ mod calibrate;
 mod compare;
 mod doctor;
 mod exec;
+mod export;
 mod fields;
+pub mod gate;
 mod image;
 mod import;
 mod init;
@@ -37,6 +39,8 @@ pub fn run(command: Command, confined: Option<String>) -> Result<Exit, Failure> 
         Command::Report(arguments) => report::command(&arguments),
         Command::Verify(arguments) => verify::command(&arguments),
         Command::Compare(arguments) => compare::command(&arguments),
+        Command::Gate(arguments) => gate::command(&arguments),
+        Command::Export(arguments) => export::command(&arguments),
         Command::Import(arguments) => import::command(&arguments),
         Command::Audit(arguments) => audit::command(&arguments),
         Command::Size(arguments) => size::command(&arguments),
