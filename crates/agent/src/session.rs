@@ -155,6 +155,9 @@ fn take(session: &Arc<Session>, message: ToAgent) {
             let hello = Reply::Hello { version, pid, kernel_age_ns: age::now_ns() };
             session.answer(id, sent.map(|()| hello).map_err(|_| "the agent is ending".to_owned()));
         }
+        // Answered at once: a restored guest's first work is not to be the making of a thread.
+        Request::Keep { secret } => session.answer(id, session.work.keep(secret)),
+        Request::Kept => session.answer(id, session.work.kept()),
         Request::Clock => session.answer(id, Ok(Reply::Clock { monotonic_ns: facts::monotonic_ns() })),
         Request::Cancel => {
             session.work.cancel();
@@ -200,9 +203,13 @@ fn perform(work: &Work, request: Request, came_ns: u64) -> Result<Reply, String>
         Request::StartSampling { guest, interval_ns } => work.start_sampling(&guest, interval_ns),
         Request::StopSampling => work.stop_sampling(),
         // These are answered where they are read.
-        Request::Hello { .. } | Request::Clock | Request::Cancel | Request::BusyIterations { .. } | Request::Bye => {
-            Err("the agent lost track of its requests".into())
-        }
+        Request::Hello { .. }
+        | Request::Clock
+        | Request::Cancel
+        | Request::BusyIterations { .. }
+        | Request::Keep { .. }
+        | Request::Kept
+        | Request::Bye => Err("the agent lost track of its requests".into()),
     }
 }
 

@@ -27,6 +27,8 @@ pub struct Work {
     last_number: AtomicU64,
     /// Set once: an agent serves one trial.
     token: OnceLock<Token>,
+    /// What shows, after a restore, that this memory was restored.
+    secret: Mutex<Option<Token>>,
     servers: Mutex<HashMap<u64, serve::Server>>,
     busy: Mutex<HashMap<u64, Arc<busy::Busy>>>,
     drives: Mutex<HashMap<u64, drive::Prepared>>,
@@ -58,6 +60,17 @@ impl Work {
             true => Ok(Reply::Done),
             false => Err("it has another token already".to_owned()),
         }
+    }
+
+    /// Keeps a secret in place of an earlier one.
+    pub fn keep(&self, secret: Token) -> Answer {
+        *lock(&self.secret) = Some(secret);
+        Ok(Reply::Done)
+    }
+
+    /// The secret that is kept.
+    pub fn kept(&self) -> Answer {
+        Ok(Reply::Keeps { secret: *lock(&self.secret) })
     }
 
     /// Starts a server.

@@ -1,6 +1,7 @@
 //! The agent's program as a controller meets it.
 
 use std::io::{Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -9,6 +10,7 @@ use tare_model::Span;
 use tare_model::drive::{DriveSpec, Exchange, SocketDrive, SocketOptions, SocketServer, Wait};
 use tare_model::load::{LoadModel, Phases};
 use tare_model::packed::Packed;
+use tare_model::token::Token;
 use tare_wire::{
     ExecResult, ExecSpec, FromAgent, Greeting, Link, Reply, Request, ToAgent, WireError, read_frame, write_frame,
 };
@@ -494,4 +496,34 @@ fn a_cancel_ends_a_drive_whenever_it_comes() {
         let error = link.call(Request::PrepareDrive(Box::new(spec)), TIMEOUT).unwrap_err().to_string();
         assert!(error.contains("cancelled"), "{error}");
     }
+}
+
+#[test]
+fn a_secret_is_kept_until_another_one_is_given_and_a_conversation_can_be_taken_up() {
+    let (first, second) = (Token::new([1; Token::LEN]), Token::new([2; Token::LEN]));
+    let mut child = spawn(&[]);
+    let kept = |link: &Link| match link.call(Request::Kept, TIMEOUT) {
+        Ok(Reply::Keeps { secret }) => secret,
+        other => panic!("{other:?}"),
+    };
+    let (reader, writer) = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
+    let mut early = std::fs::File::from(writer.as_fd().try_clone_to_owned().unwrap());
+    // What the first controller of two says and hears, by hand, over the stream that the second one takes up.
+    let mut heard = std::fs::File::from(reader.as_fd().try_clone_to_owned().unwrap());
+    Greeting::ours().write(&mut early).unwrap();
+    Greeting::read(&mut heard).unwrap().check().unwrap();
+    for (id, request) in [(1, Request::Hello { lifetime_ns: 60_000_000_000 }), (2, Request::Keep { secret: first })] {
+        write_frame(&mut early, &ToAgent { id, request }).unwrap();
+        assert!(read_frame::<FromAgent>(&mut heard).unwrap().unwrap().result.is_ok());
+    }
+    drop((early, heard));
+    let link = Link::take_up(Box::new(reader), Box::new(writer), TIMEOUT, TIMEOUT).unwrap();
+    assert_eq!(kept(&link), Some(first));
+    link.call(Request::Keep { secret: second }, TIMEOUT).unwrap();
+    assert_eq!(kept(&link), Some(second));
+    link.call(Request::Bye, TIMEOUT).unwrap();
+    assert!(child.wait().unwrap().success());
+    let mut other = spawn(&[]);
+    assert_eq!(kept(&open(&mut other, TIMEOUT)), None);
+    other.wait().unwrap();
 }

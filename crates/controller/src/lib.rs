@@ -22,6 +22,7 @@ mod host;
 mod host_counters;
 mod host_memory;
 mod host_metrics;
+mod host_starts;
 mod idle;
 mod ledger;
 mod machines;
@@ -56,6 +57,7 @@ pub use doctor::{
 pub use error::ControllerError;
 pub use host::{HostAccess, ThisHost};
 pub use host_memory::cannot_merge;
+pub use host_starts::cannot_start;
 pub use observer::{CpuSearchNow, Observer, Quiet, ScaleUpNow, TryNow};
 pub use reap::{ReapedRun, forget_run, reap_dead, reap_run};
 pub use reaper::attend;

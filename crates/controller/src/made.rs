@@ -13,10 +13,10 @@ use tare_workload::Workload;
 use crate::bench::Place;
 use crate::data_storage;
 use crate::error::ControllerError;
-use crate::host_memory;
 use crate::parallel;
 use crate::registry::Registry;
 use crate::remote_guests;
+use crate::{host_memory, host_starts};
 
 /// Platforms and workloads of the plan, made once.
 pub struct Made {
@@ -41,6 +41,7 @@ impl Made {
             let refusal = match platform.check(&host) {
                 Err(refusal) => Some(refusal),
                 Ok(_) => host_memory::refusal(arm, &*platform, study, &*registry.host())
+                    .or_else(|| host_starts::refusal(arm, &*platform))
                     .or_else(|| data_storage::refusal(registry, &*platform, &study.cases)),
             };
             if let Some(Refusal { reason, remedy }) = refusal {

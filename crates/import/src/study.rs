@@ -32,6 +32,7 @@ pub(crate) fn arm(id: &str) -> Arm {
         replica_of: None,
         slowed_permille: 0,
         host_memory: HostMemory::default(),
+        start: tare_model::start::Start::Cold,
     }
 }
 

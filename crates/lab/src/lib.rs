@@ -53,9 +53,10 @@ mod user_namespace;
 mod wire;
 
 pub use cgroup::{
-    Cgroup, CgroupMode, CgroupPlan, GroupCpu, GroupMemory, Hierarchies, Limits, PROCESSES, PromptJoins, detect,
-    ends_with_session, is_control_group, kill_guest, limit_run, number as keyed_number, oom_kills_in, processes_in,
-    remove_run_groups, run_groups, settle_in_own_group,
+    Cgroup, CgroupMode, CgroupPlan, GroupCpu, GroupMemory, Hierarchies, Limits, PROCESSES, PageFaults, PromptJoins,
+    detect, ends_with_session, freeze, freezing_refusal, is_control_group, kill_guest, limit_run,
+    number as keyed_number, oom_kills_in, page_faults_in, processes_in, remove_run_groups, run_groups,
+    settle_in_own_group,
 };
 pub use clean::left_by_guests;
 pub use cpu::{Cpu, cpu_topology, online_cpus, set_affinity};

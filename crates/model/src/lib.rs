@@ -45,6 +45,7 @@ pub mod sample;
 pub mod secret;
 pub mod service_time;
 pub mod sql;
+pub mod start;
 pub mod study;
 pub mod text;
 pub mod token;

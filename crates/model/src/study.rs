@@ -13,6 +13,7 @@ pub use crate::hosts::{Host, LOCAL, Roles};
 use crate::load::{LoadKind, LoadModel, Phases};
 use crate::merging::HostMemory;
 use crate::published::Published;
+use crate::start::Start;
 use crate::turns::TurnSpec;
 use crate::units::{AddressRange, BitRate, Span};
 
@@ -109,11 +110,6 @@ impl Study {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-const fn is_zero(number: &u32) -> bool {
-    *number == 0
-}
-
 /// The rule by which a case has blocks enough. The most that it may take is the study's number of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Precision {
@@ -138,8 +134,11 @@ pub struct Arm {
     pub replica_of: Option<String>,
     /// How the host treats the guests' memory.
     pub host_memory: HostMemory,
+    /// From what those guests are started that a workload makes.
+    #[serde(default, skip_serializing_if = "Start::is_cold")]
+    pub start: Start,
     /// By how many thousandths each of its operations takes longer on purpose: a positive control. 0: it is an arm like any other.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::units::is_zero")]
     pub slowed_permille: u32,
 }
 

@@ -283,6 +283,12 @@ impl fmt::Display for Rate {
     }
 }
 
+/// Whether a number may be left out of what is written.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+pub(crate) const fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

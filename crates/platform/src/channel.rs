@@ -63,6 +63,10 @@ impl Tail {
     }
 }
 
+/// How one begins to speak with an agent: [`Link::open`], or [`Link::take_up`] with one that was restored.
+pub(crate) type Opening =
+    fn(Box<dyn Read + Send>, Box<dyn Write + Send>, Duration, Duration) -> Result<Link, WireError>;
+
 /// A process and the channel to the agent that it is, or that it started.
 #[derive(Debug)]
 pub(crate) struct Channel {
@@ -146,13 +150,13 @@ impl Channel {
         stream.write_all(bytes).and_then(|()| stream.flush()).map_err(failed)
     }
 
-    /// Greets the agent. To be called once.
+    /// Begins to speak with the agent in one of two ways. To be called once.
     ///
     /// # Errors
     /// When nobody answers in time, or somebody else does.
-    pub(crate) fn open(&mut self, timeout: Duration, lifetime: Duration) -> Result<Link, WireError> {
+    pub(crate) fn open(&mut self, opening: Opening, timeout: Duration, lifetime: Duration) -> Result<Link, WireError> {
         match (self.child.stdout.take(), self.child.stdin.take()) {
-            (Some(reader), Some(writer)) => Link::open(Box::new(reader), Box::new(writer), timeout, lifetime),
+            (Some(reader), Some(writer)) => opening(Box::new(reader), Box::new(writer), timeout, lifetime),
             _ => Err(WireError::Gone { reason: "its channel was already taken".into() }),
         }
     }
@@ -266,7 +270,7 @@ mod tests {
     #[test]
     fn something_else_than_an_agent_is_reported() {
         let mut channel = Channel::spawn(Command::new("echo").arg("Welcome!")).unwrap();
-        let error = channel.open(Duration::from_secs(10), Duration::from_secs(10)).unwrap_err();
+        let error = channel.open(Link::open, Duration::from_secs(10), Duration::from_secs(10)).unwrap_err();
         assert!(matches!(error, WireError::NotTare { .. } | WireError::Io { .. }), "{error}");
     }
 }

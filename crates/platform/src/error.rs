@@ -8,7 +8,7 @@ pub type Result<T> = std::result::Result<T, PlatformError>;
 /// An error of a platform: what was tried, why it failed, the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum PlatformError {
-    /// A guest did not come up.
+    /// A guest did not come up, or what was asked of one that stands failed.
     #[error("guest {guest}: could not {tried}: {why}. {remedy}{}", said(.diagnostics))]
     Start {
         /// The guest.
@@ -56,6 +56,13 @@ pub enum PlatformError {
         /// What would help.
         remedy: String,
     },
+}
+
+impl PlatformError {
+    /// What could not be done with a guest that has nothing to say about it.
+    pub(crate) fn of_guest(guest: &str, tried: &str, why: String, remedy: String) -> Self {
+        Self::Start { guest: guest.to_owned(), tried: tried.to_owned(), why, remedy, diagnostics: String::new() }
+    }
 }
 
 fn said(diagnostics: &str) -> String {

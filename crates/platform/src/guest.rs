@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tare_lab::{Cgroup, Ledger, NetNs, Port, Tap};
@@ -12,6 +13,7 @@ use tare_wire::{AgentFacts, Link, Request};
 
 use crate::channel::{Channel, Tail};
 use crate::error::{PlatformError, Result};
+use crate::platform::frozen;
 use crate::{Balloon, Charge, CountReader, Guest, GuestLink, LinkEnd, StartParts};
 
 /// How long a guest has to say goodbye before it is killed.
@@ -27,6 +29,12 @@ pub(crate) type Charges = Box<dyn Fn() -> Vec<Charge> + Send + Sync>;
 
 /// Makes readers of what is counted of the guest.
 pub(crate) type Counts = Box<dyn Fn() -> CountReader + Send + Sync>;
+
+/// Stops the guest where it stands (true), or lets it run again.
+pub(crate) type Pause = Box<dyn Fn(bool) -> std::result::Result<(), String> + Send + Sync>;
+
+/// Writes the guest into an empty directory, and ends it.
+pub(crate) type Snapshot = Box<dyn FnMut(&Path) -> std::result::Result<(), String> + Send>;
 
 /// Everything that was made for a guest and has to be taken away.
 pub(crate) struct Parts {
@@ -217,7 +225,26 @@ pub(crate) struct RunningGuest {
     pub counts: Option<Counts>,
     pub balloon: Option<Arc<dyn Balloon>>,
     pub data: Option<DataPlace>,
+    /// Stops it otherwise than by its control group.
+    pub pause: Option<Pause>,
+    pub snapshot: Option<Snapshot>,
+    /// Whether it was stopped and not let run again.
+    pub still: AtomicBool,
     pub parts: Parts,
+}
+
+impl RunningGuest {
+    /// Stops it, or lets it run, in the way of its platform, or by its control group.
+    fn stand(&self, still: bool) -> Result<()> {
+        let tried = if still { "stop it where it stands" } else { "let it run again" };
+        match &self.pause {
+            None => frozen(&self.groups(), &self.spec.name, still)?,
+            Some(pause) => pause(still)
+                .map_err(|why| PlatformError::of_guest(&self.spec.name, tried, why, "See what it said".into()))?,
+        }
+        self.still.store(still, Ordering::Relaxed);
+        Ok(())
+    }
 }
 
 impl Guest for RunningGuest {
@@ -306,6 +333,23 @@ impl Guest for RunningGuest {
         self.parts.diagnostics()
     }
 
+    fn pause(&self) -> Result<()> {
+        self.stand(true)
+    }
+
+    fn resume(&self) -> Result<()> {
+        self.stand(false)
+    }
+
+    fn snapshot(&mut self, into: &Path) -> Result<()> {
+        let guest = self.spec.name.clone();
+        let failed = |why, remedy: &str| PlatformError::of_guest(&guest, "take a snapshot of it", why, remedy.into());
+        let Some(snapshot) = &mut self.snapshot else {
+            return Err(failed("there is no way to".into(), "Report it: the study should have been refused"));
+        };
+        snapshot(into).map_err(|why| failed(why, "Is the file system full?"))
+    }
+
     fn kill(&mut self) -> Result<()> {
         let failures = self.parts.kill();
         if failures.is_empty() {
@@ -316,6 +360,10 @@ impl Guest for RunningGuest {
     }
 
     fn destroy(&mut self) -> Result<()> {
+        if self.still.load(Ordering::Relaxed) {
+            // What stands still says no goodbye, and some runtimes wait for it. It is killed in any case.
+            let _ = self.stand(false);
+        }
         self.parts.take_away()
     }
 }

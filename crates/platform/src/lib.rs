@@ -22,6 +22,8 @@ mod guest;
 mod guest_mount;
 mod guest_setup;
 mod held;
+mod host_figures;
+mod host_view;
 mod launch;
 mod machine;
 mod merging;
@@ -55,12 +57,16 @@ mod ssh;
 pub use channel::Tail;
 pub use client::{ClientPlace, client, services};
 pub use error::PlatformError;
+pub use host_figures::{HostCounters, HostFigure, HostMetrics, HostReading};
+pub use host_view::{HostView, Notes};
 pub use parity::cpus_online;
 pub use platform::{
-    Balloon, Charge, Comparable, CountReader, DataWanted, Guest, GuestLink, HostCounters, HostFigure, HostMetrics,
-    HostReading, HostView, LinkEnd, Notes, Platform, Reach, ReapSite, Site, StartParts,
+    Balloon, Charge, Comparable, CountReader, DataWanted, Guest, GuestLink, LinkEnd, Platform, Reach, ReapSite, Site,
+    StartParts,
 };
 pub use probe_cache::look_again;
 pub use program::agent;
 /// Where what is kept from run to run is: kernels, images, gold copies.
 pub use tare_image::cache_directory;
+/// What is counted of a guest's page faults.
+pub use tare_lab::PageFaults;

@@ -3,18 +3,19 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use tare_lab::{Lab, Ledger};
+use tare_lab::{Lab, Ledger, PageFaults};
 use tare_model::ballooning::MachineMemory;
 use tare_model::environment::Section;
 use tare_model::guest::{CommandDefaults, DataPlace, GuestSpec, ParityRow};
 use tare_model::layout::Attachment;
 use tare_model::study::Attach;
-use tare_model::{ByteSize, Refusal, Span};
+use tare_model::{ByteSize, Refusal};
 use tare_wire::{AgentFacts, Link};
 
-use crate::error::Result;
+use crate::error::{PlatformError, Result};
+use crate::{HostCounters, HostMetrics, HostView, Notes};
 
 /// Whether figures of a platform may be compared with those of others.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,47 +25,6 @@ pub enum Comparable {
     /// They may not, and why. Reports show them apart and never as an answer.
     No(String),
 }
-
-/// The host as a check needs to see it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HostView {
-    /// Whether tare works without root here.
-    pub rootless: bool,
-    /// Why limits cannot be set here; `None` when they can.
-    pub limits_unavailable: Option<String>,
-    /// The agent's program.
-    pub agent: PathBuf,
-}
-
-impl HostView {
-    /// The view of this host, now.
-    pub fn here(agent: &Path) -> Self {
-        Self {
-            rootless: tare_lab::is_rootless(),
-            limits_unavailable: tare_lab::Cgroup::unavailable(),
-            agent: agent.to_owned(),
-        }
-    }
-
-    /// Refuses a host without root or without limits, for a platform that needs both; `needs`: what it needs root for.
-    pub(crate) fn root_and_limits(&self, needs: &str) -> std::result::Result<(), Refusal> {
-        if self.rootless {
-            let remedy = "Run as root, or use a platform that works in a user namespace; `tare doctor` lists them";
-            return Err(Refusal::new(format!("it needs root: {needs}"), remedy));
-        }
-        let Some(why) = &self.limits_unavailable else { return Ok(()) };
-        let remedy = "Use a platform that works without limits; `tare doctor` lists them";
-        Err(Refusal::new(format!("its guests are held by control groups, and {why}"), remedy))
-    }
-
-    /// What a user should know of a platform that works without limits.
-    pub(crate) fn notes(&self) -> Notes {
-        self.limits_unavailable.iter().map(|why| format!("no limits: {why}")).collect()
-    }
-}
-
-/// What a user should know of a platform that can be used, each in a sentence.
-pub type Notes = Vec<String>;
 
 /// The data of guests that stand at one time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -214,6 +174,33 @@ pub trait Platform: Send + Sync {
         ))
     }
 
+    /// Why its guests cannot be stopped where they stand and let run again ([`Guest::pause`]), and the remedy; `None`: they can, where the host
+    /// can. Pure: it looks at nothing on the host.
+    fn pool_refusal(&self) -> Option<Refusal> {
+        let remedy = "leave `start` out of this arm, or use a platform that makes guests with limits";
+        let refused = |why: &str| Some(Refusal::new(why, remedy));
+        match self.machines() {
+            Some(_) => refused("its guests exist already: none is made for a pool"),
+            None if !self.limits_guests() => {
+                refused("its guests are in no control group by which they could be stopped")
+            }
+            None => None,
+        }
+    }
+
+    /// Whether it stops its guests by itself, and not by the freezer of the host's control groups.
+    fn pauses_by_itself(&self) -> bool {
+        false
+    }
+
+    /// Why no snapshot of its guests can be taken and restored ([`Guest::snapshot`], [`Self::restore`]), and the remedy; `None`: it can. Pure.
+    fn snapshot_refusal(&self) -> Option<Refusal> {
+        Some(Refusal::new(
+            "tare takes no snapshots of its guests",
+            "write `start = { pool = N }`, leave `start` out, or use a platform whose guests can be restored: docs/reference/starts.md names them",
+        ))
+    }
+
     /// Whether the program that holds its guests' memory asks the kernel to merge it (`madvise`), as hypervisors do. Where it does
     /// not, tare opens the memory of the guests' processes to merging, which takes Linux 6.4.
     fn asks_for_merging(&self) -> bool {
@@ -238,45 +225,23 @@ pub trait Platform: Send + Sync {
     /// # Errors
     /// When the guest cannot be made or does not answer in time. Whatever had been made is gone then.
     fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>>;
+
+    /// Makes a guest of what [`Guest::snapshot`] wrote of another one of this platform, of the same size, and waits until its agent answers. The
+    /// snapshot stays as it is, and several may be made of it at one time. Inside, a guest has the name and the address of the first.
+    ///
+    /// # Errors
+    /// As [`Self::start`]; and where there are no snapshots ([`Self::snapshot_refusal`]).
+    fn restore(&self, site: &Site<'_>, spec: &GuestSpec, snapshot: &Path) -> Result<Box<dyn Guest>> {
+        let _ = (site, snapshot);
+        Err(refused(spec, "restore it", self.snapshot_refusal()))
+    }
 }
 
-/// A command of the user's that tells of the host under the guests: it prints lines `NAME VALUE`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HostMetrics {
-    /// Program and arguments, run on this host.
-    pub command: Vec<String>,
-    /// From the start of one run to that of the next, where it ends by itself.
-    pub interval: Span,
-}
-
-/// Counters of the host under the guests.
-pub struct HostCounters {
-    /// What they are, for people.
-    pub what: String,
-    /// From one reading to the next.
-    pub interval: Duration,
-    /// Reads what is new. Takes a bounded time.
-    pub read: Box<dyn FnMut() -> HostReading + Send>,
-}
-
-/// What was read of the host under the guests since it was read last.
-#[derive(Debug, Default)]
-pub struct HostReading {
-    /// The figures.
-    pub figures: Vec<HostFigure>,
-    /// Why there are not more, or what is to be known of them, with the remedy.
-    pub wrong: Option<String>,
-}
-
-/// One figure of the host under the guests.
-#[derive(Debug, Clone, PartialEq)]
-pub struct HostFigure {
-    /// When it was so.
-    pub at: Instant,
-    /// Its name, with its unit last.
-    pub series: String,
-    /// Its value.
-    pub value: f64,
+/// The error of a guest of which something was asked that its platform does not do.
+fn refused(spec: &GuestSpec, tried: &str, refusal: Option<Refusal>) -> PlatformError {
+    let nothing = || Refusal::new("its platform has no way to do that", "report it: it should have been refused");
+    let Refusal { reason, remedy } = refusal.unwrap_or_else(nothing);
+    PlatformError::of_guest(&spec.name, tried, reason, remedy)
 }
 
 /// The balloon of a machine, by which it gives memory back to its host.
@@ -375,6 +340,37 @@ pub trait Guest: Send {
     /// The end of what the guest printed on standard error or its console.
     fn diagnostics(&self) -> String;
 
+    /// Stops all of the guest where it stands: it takes no CPU and keeps its memory. Returns once it stands still.
+    ///
+    /// # Errors
+    /// When it cannot be stopped; it runs then.
+    fn pause(&self) -> Result<()> {
+        frozen(&self.groups(), &self.spec().name, true)
+    }
+
+    /// Lets the guest run again.
+    ///
+    /// # Errors
+    /// When it cannot be let run.
+    fn resume(&self) -> Result<()> {
+        frozen(&self.groups(), &self.spec().name, false)
+    }
+
+    /// Writes all of the guest, its memory with what goes on in it, into an empty directory, for [`Platform::restore`]. The guest has ended by
+    /// then, and has still to be destroyed. No request to its agent may be without an answer.
+    ///
+    /// # Errors
+    /// When it could not be written; the guest must not be used any more.
+    fn snapshot(&mut self, into: &Path) -> Result<()> {
+        let _ = into;
+        Err(refused(self.spec(), "take a snapshot of it", None))
+    }
+
+    /// Page faults, so far, of the processes of this host's that the guest is made of; `None` where they are not in a control group of its own.
+    fn page_faults(&self) -> Option<PageFaults> {
+        tare_lab::page_faults_in(&self.groups())
+    }
+
     /// Kills the guest without a warning, as a crash would. It still has to be destroyed.
     ///
     /// # Errors
@@ -387,6 +383,11 @@ pub trait Guest: Send {
     /// # Errors
     /// What is still there, and why.
     fn destroy(&mut self) -> Result<()>;
+}
+
+/// Stops a guest by its control group, or lets it run again.
+pub(crate) fn frozen(groups: &[PathBuf], guest: &str, still: bool) -> Result<()> {
+    tare_lab::freeze(groups, still).map_err(|source| PlatformError::Lab { guest: guest.to_owned(), source })
 }
 
 /// Reads counts by the names of their series.

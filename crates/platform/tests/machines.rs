@@ -19,7 +19,7 @@ use tare_wire::ExecResult;
 const KEPT: usize = 64 << 10;
 
 /// A place to start machines in.
-pub struct Ground(common::Ground);
+pub struct Ground(pub common::Ground);
 
 impl Ground {
     /// `None`, and the test is skipped, where there can be no guests.

@@ -13,3 +13,4 @@ mod remote;
 mod stores;
 mod volumes;
 mod vsphere;
+mod warm;

@@ -43,6 +43,7 @@ pub fn study(blocks: u32) -> Study {
         slowed_permille: 0,
         replica_of: (id == ARMS[2]).then(|| ARMS[0].to_owned()),
         host_memory: HostMemory::default(),
+        start: tare_model::start::Start::Cold,
     };
     let second = Span::from_secs(1);
     let phases = Phases { warm_up: second, ramp_down: second, ..Phases::measuring(Span::from_secs(8)) };

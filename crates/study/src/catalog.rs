@@ -9,6 +9,7 @@ use tare_model::guest::GuestSize;
 use tare_model::layout::Attachment;
 use tare_model::load::LoadModel;
 use tare_model::metric::MetricSpec;
+use tare_model::start::Start;
 use tare_model::study::{Attach, Case};
 use tare_model::traits::{Footprint, Traits};
 use tare_model::units::Span;
@@ -96,6 +97,12 @@ pub trait Catalog {
     /// Why guests of a platform with these (checked) options have no balloon that can be sized, and the remedy; `None`: they have.
     fn ballooning_refusal(&self, platform: &str, options: &Value) -> Option<Refusal> {
         let _ = (platform, options);
+        None
+    }
+
+    /// Why guests of a platform with these (checked) options cannot be started so, and the remedy; `None`: they can, where the host can.
+    fn start_refusal(&self, platform: &str, options: &Value, start: Start) -> Option<Refusal> {
+        let _ = (platform, options, start);
         None
     }
 

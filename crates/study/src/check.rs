@@ -18,6 +18,7 @@ mod memory;
 mod published;
 mod schedule;
 mod size;
+mod start;
 
 use serde_json::{Value as Json, json};
 use tare_model::load::{LoadModel, Phases};
@@ -124,6 +125,7 @@ pub(crate) fn study(root: &Cursor<'_>, catalog: &dyn Catalog) -> Option<Study> {
     hosts::in_numbers(&context, &arms, &cases);
     conditions::fit(&file, &context, (&arms, &roles), &cases);
     control::fit(&file, &context, (&arms, &baseline), &cases);
+    start::fit(&context, &arms, &cases);
     Some(Study {
         schema: file.schema.or(STUDY_SCHEMA),
         name: file.name.or("").to_owned(),
@@ -201,6 +203,7 @@ fn arm(field: &Field<'_, file::Arm<'_>>, context: &Context<'_>) -> Arm {
         checked.map_err(|error| field.foreign(&["options"], error, schema_of(platform, &context.platforms))).ok()
     });
     let host_memory = arm.map(|arm| memory::of_arm(arm, context, platform.zip(checked.as_ref()))).unwrap_or_default();
+    let start = arm.map(|arm| start::of_arm(arm, context, platform.zip(checked.as_ref()))).unwrap_or_default();
     Arm {
         label: arm.map_or(id.as_str(), |arm| arm.label.or(&id)).to_owned(),
         id,
@@ -209,6 +212,7 @@ fn arm(field: &Field<'_, file::Arm<'_>>, context: &Context<'_>) -> Arm {
         replica_of: None,
         slowed_permille: arm.map_or(0, control::permille),
         host_memory,
+        start,
     }
 }
 

@@ -5,6 +5,7 @@ use tare_model::aggressor::Aggressor;
 use tare_model::guest::Seccomp;
 use tare_model::load::Arrivals;
 use tare_model::merging::HugePages;
+use tare_model::start::Start;
 use tare_model::study::{Attach, CompareWith, Placement, STUDY_SCHEMA};
 use tare_model::turns::Waiting;
 
@@ -119,6 +120,16 @@ table! {
         optional huge_pages: HugePages = r#""never""#,
         /// A positive control: each operation takes longer by this share on purpose, such as `"2%"`, so that the report shows whether this study on this host finds so much. Steps of 0.1 %. Not the baseline; only workloads whose guest's side can wait, in a closed loop. The guests' side of all other arms then answers as of 0 %.
         optional slowed_by: Percent = r#""2%""#,
+        /// From what the arm's guests are started where starts are measured (`guest-start`): `cold` (from nothing), `snapshot` (restored from a snapshot of a guest that had answered, which is proven by a secret that was in its memory), or a table `{ pool = 8 }` (one of so many guests that were made before and stopped runs again). Default `cold`.
+        optional start: Or<Start, Pool<'a>> = r#""snapshot""#,
+    }
+}
+
+table! {
+    /// `start` of an arm as a table.
+    Pool<'a> {
+        /// Guests that stand ready, stopped: as many as a case takes at one time at least. What was taken is made again after the measured time.
+        required pool: Whole<1, MAX_GUESTS> = "8",
     }
 }
 

@@ -12,6 +12,7 @@ use tare_model::guest::GuestSize;
 use tare_model::layout::{Given, Service, ServicePlace, Work};
 use tare_model::load::LoadModel;
 use tare_model::metric::{Better, MetricSpec, Unit};
+use tare_model::start::Start;
 use tare_model::study::Attach;
 use tare_model::traits::{Footprint, GuestTraits, Renewed, Traits, TurnTraits};
 use tare_model::units::{ByteSize, Span};
@@ -278,6 +279,7 @@ impl Catalog for Fake {
             repeats: can("social", "one-load-only") || workload == "rr",
             density: can("java", "one-guest-only") || workload == "resident-task" || !tile.is_empty(),
             calibrated: workload == "java" && parameters["finds-load"] == Json::Bool(true),
+            made: if workload == "guest-start" { asked.load.connections() } else { 0 },
             guests: if tile.is_empty() { vec![one] } else { tile },
             ..Traits::of(guest)
         }
@@ -286,6 +288,15 @@ impl Catalog for Fake {
     fn merging_refusal(&self, platform: &str, _: &Json) -> Option<Refusal> {
         let refusal = || Refusal::new("its guests' memory is not the host's to merge", "use another");
         ["null", "lxc", "far"].contains(&platform).then(refusal)
+    }
+
+    fn start_refusal(&self, platform: &str, _: &Json, start: Start) -> Option<Refusal> {
+        let refusal = |why: &str| Some(Refusal::new(why, "write `start = { pool = 8 }`"));
+        match start {
+            Start::Snapshot if !["oci", "qemu"].contains(&platform) => refusal("no snapshots of its guests are taken"),
+            Start::Pool(_) if platform == "null" => refusal("its guests are in no control group"),
+            _ => None,
+        }
     }
 
     fn attach_refusal(&self, platform: &str, _: &Json, attach: Attach) -> Option<Refusal> {

@@ -8,6 +8,7 @@ mod planning;
 mod refusing;
 mod schedule;
 mod shipping;
+mod start;
 mod sweep;
 mod tiles;
 
@@ -53,7 +54,7 @@ fn assert_each_is_refused(study: &str, wrong: &[Wrong], elsewhere: &[&str]) {
 const GOOD: &str = include_str!("tests/good.toml");
 
 /// Studies that use every field together.
-const ALL_GOOD: [&str; 5] = [GOOD, capacity::GOOD, cpu_target::GOOD, density::GOOD, sweep::GOOD];
+const ALL_GOOD: [&str; 6] = [GOOD, capacity::GOOD, cpu_target::GOOD, density::GOOD, start::GOOD, sweep::GOOD];
 
 fn study_of(text: &str) -> Study {
     parse("good.toml", text, &Fake).unwrap_or_else(|error| panic!("{}", error.render(false))).study

@@ -79,12 +79,14 @@ fn unavailable(study: &Study, may: May, emulated: bool) -> Vec<LeftOut> {
 }
 
 /// Arms that cannot be run here, each with the refusal: their platform cannot be used, the host cannot
-/// merge memory as they ask, or their storage has no place for the guests' data. That a platform cannot merge is an error of
+/// merge memory or stop guests as they ask, or their storage has no place for the guests' data. That a platform cannot merge is an error of
 /// the study.
 pub fn refused(study: &Study, may: May) -> Vec<(String, Refusal)> {
     let arms = &study.arms;
     let unavailable = tare_controller::unavailable(arms, &place::agent(), may);
-    let known = with_merging(arms, unavailable, tare_controller::cannot_merge);
+    let mut known = with_merging(arms, unavailable, tare_controller::cannot_merge);
+    let unknown: Vec<&Arm> = arms.iter().filter(|arm| known.iter().all(|(id, _)| *id != arm.id)).collect();
+    known.extend(unknown.into_iter().filter_map(|arm| Some((arm.id.clone(), tare_controller::cannot_start(arm)?))));
     let mut no_place = tare_controller::no_place_for_data(study);
     no_place.retain(|(arm, _)| known.iter().all(|(other, _)| other != arm));
     known.into_iter().chain(no_place).collect()

@@ -9,6 +9,7 @@ use tare_model::field::FieldError;
 use tare_model::layout::Attachment;
 use tare_model::load::LoadModel;
 use tare_model::metric::MetricSpec;
+use tare_model::start::Start;
 use tare_model::study::Attach;
 use tare_model::traits::{Footprint, Traits};
 use tare_study::{Catalog, CatalogEntry, WorkloadAsked};
@@ -82,6 +83,16 @@ impl Catalog for Registries {
     fn ballooning_refusal(&self, platform: &str, options: &Value) -> Option<Refusal> {
         let entry = tare_platform::registry::find(platform)?;
         (entry.make)(options).ok()?.ballooning_refusal()
+    }
+
+    fn start_refusal(&self, platform: &str, options: &Value, start: Start) -> Option<Refusal> {
+        let entry = tare_platform::registry::find(platform)?;
+        let platform = (entry.make)(options).ok()?;
+        match start {
+            Start::Cold => None,
+            Start::Pool(_) => platform.pool_refusal(),
+            Start::Snapshot => platform.snapshot_refusal(),
+        }
     }
 
     fn exclusive(&self, platform: &str, options: &Value) -> Vec<(&'static str, String)> {

@@ -31,6 +31,7 @@ pub const SHIPPED: &[ShippedStudy] = &shipped![
     "platforms",
     "sandbox-density",
     "sandbox-start",
+    "sandbox-restore",
     "isolation",
     "response-time",
     "response-time-as-published",

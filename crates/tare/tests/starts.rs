@@ -115,6 +115,61 @@ fn a_run_that_is_killed_in_a_burst_leaves_nothing() {
     until("the reaper to take everything away", || left_by_runs_into(&out).is_empty());
 }
 
+/// Whether the processes of a guest can be stopped by its control group here.
+fn freezes() -> bool {
+    let can = tare_lab::freezing_refusal().is_none();
+    if !can {
+        println!("SKIPPED: guests cannot be stopped by their control groups here");
+    }
+    can
+}
+
+#[test]
+fn a_pool_is_filled_before_it_is_taken_from_and_starts_are_quick() {
+    if !is_root() || !freezes() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let arms = format!("{CONTAINER}\n[arms.pool]\nplatform = \"container\"\nstart = {{ pool = 4 }}");
+    let case = "[cases.burst]\nworkload = \"guest-start\"\nload = { closed = { clients = 3 } }\n\
+                parameters = { command = [\"sh\", \"-c\", \"exit 0\"] }\n[turns]\nrounds = 4\n";
+    let (out, output) = ran(folder.path(), &study(1, &arms, "128MiB", &[("steady-state", "1s")], case));
+    expect_code(&output, 0);
+    let trials = RunFolder::open(&out).unwrap().trials().unwrap();
+    let of = |arm: &str| trials.iter().find(|trial| trial.planned.arm == arm).unwrap();
+    let (cold, pool) = (of("container"), of("pool"));
+    for trial in [cold, pool] {
+        let measured = measured(trial);
+        assert_eq!((measured.counts["operations"], measured.counts["starts_failed"]), (12, 0), "{trial:?}");
+        assert!(measured.metrics["task_page_faults"] > 0.0, "{measured:?}");
+    }
+    let start = |trial| measured(trial).metrics["start_mean_s"];
+    assert!(start(pool) < start(cold), "{} of a guest that stood, {} from nothing", start(pool), start(cold));
+    // Four at first; then the three that each of five bursts took, of which one is the warm-up.
+    assert!(pool.facts["pool"].contains("4 guests; 19 were made"), "{:?}", pool.facts);
+    assert!(!cold.facts.contains_key("pool"));
+    let report = std::fs::read_to_string(out.join("report.md")).unwrap();
+    assert!(report.contains("from a pool of 4 guests that are stopped"), "{report}");
+    assert_eq!(left_by_runs_into(&out), Vec::<String>::new());
+}
+
+#[test]
+fn a_run_that_is_killed_with_a_pool_that_stands_still_leaves_nothing() {
+    if !is_root() || !freezes() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let arms = "[arms.pool]\nplatform = \"container\"\nstart = { pool = 4 }";
+    let case = "[cases.alone]\nworkload = \"guest-start\"\n[turns]\nrounds = 500\n";
+    let path = write_study(folder.path(), &study(1, arms, "128MiB", &[("steady-state", "1s")], case));
+    let out = folder.path().join("run");
+    let mut running = begin(&path, &out);
+    until("starts", || journal(&out).contains("\"drive\""));
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    kill(&mut running);
+    until("the reaper to take everything away", || left_by_runs_into(&out).is_empty());
+}
+
 #[test]
 fn more_guests_than_the_host_has_memory_for_are_refused_by_the_plan() {
     let folder = tempfile::tempdir().unwrap();

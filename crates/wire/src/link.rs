@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::WireError;
-use crate::frame::{Greeting, encode, read_frame};
+use crate::frame::{BUILD, Greeting, encode, read_frame};
 use crate::message::{FromAgent, Reply, Request, ToAgent};
 use crate::text;
 use tare_model::packed::{Packed, Task, unpack_outcome};
@@ -98,6 +98,40 @@ impl Link {
             Ok(result) => result?,
             Err(_) => return Err(WireError::Timeout { request: "greet", waited: timeout }),
         };
+        Self::hello(writer, waiting, theirs.version, (timeout, lifetime))
+    }
+
+    /// Takes up the conversation with an agent that was restored from a snapshot. It was greeted by whoever it spoke with before, had answered
+    /// all requests, and waits for the next one, over a stream that is new to us and not to it.
+    ///
+    /// # Errors
+    /// When the other end is gone or stays silent, or sends what is no answer.
+    pub fn take_up(
+        mut reader: Box<dyn Read + Send>,
+        writer: Box<dyn Write + Send>,
+        timeout: Duration,
+        lifetime: Duration,
+    ) -> Result<Self, WireError> {
+        let waiting = Arc::new(Mutex::new(Waiting::default()));
+        let shared = Arc::clone(&waiting);
+        std::thread::Builder::new()
+            .name("agent-link".into())
+            .spawn(move || {
+                let reason = read_answers(&mut *reader, &shared);
+                lock(&shared).end(reason);
+            })
+            .map_err(|source| WireError::Io { doing: "starting the reading thread", source })?;
+        // Another build would not have been greeted.
+        Self::hello(writer, waiting, BUILD.to_owned(), (timeout, lifetime))
+    }
+
+    /// Begins to write, and says how long the agent may live.
+    fn hello(
+        mut writer: Box<dyn Write + Send>,
+        waiting: Arc<Mutex<Waiting>>,
+        version: String,
+        (timeout, lifetime): (Duration, Duration),
+    ) -> Result<Self, WireError> {
         let (frames, queue) = mpsc::sync_channel(UNWRITTEN);
         let shared = Arc::clone(&waiting);
         std::thread::Builder::new()
@@ -105,7 +139,7 @@ impl Link {
             .spawn(move || write_requests(&mut *writer, &queue, &shared))
             .map_err(|source| WireError::Io { doing: "starting the writing thread", source })?;
         let cancelled = AtomicBool::new(false);
-        let mut link = Self { frames, waiting, version: theirs.version, kernel_age: Duration::ZERO, cancelled };
+        let mut link = Self { frames, waiting, version, kernel_age: Duration::ZERO, cancelled };
         let lifetime_ns = u64::try_from(lifetime.as_nanos()).unwrap_or(u64::MAX);
         if let Reply::Hello { kernel_age_ns, .. } = link.call(Request::Hello { lifetime_ns }, timeout)? {
             link.kernel_age = Duration::from_nanos(kernel_age_ns);
@@ -272,6 +306,25 @@ mod tests {
         assert!(matches!(link.call(Request::Clock, TIMEOUT), Ok(Reply::Clock { .. })));
         let error = link.call(Request::Busy { threads: 1, work: BusyWork::Mixed }, TIMEOUT).unwrap_err().to_string();
         assert!(error.contains("busy loops") && error.contains("no CPU to be had"), "{error}");
+    }
+
+    #[test]
+    fn an_agent_that_was_greeted_before_is_taken_up_in_the_middle() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        std::thread::spawn(move || {
+            // No greeting: it has had one.
+            while let Ok(Some(message)) = read_frame::<ToAgent>(&mut theirs) {
+                let reply = match message.request {
+                    Request::Hello { .. } => Reply::Hello { version: "0".into(), pid: 1, kernel_age_ns: 7 },
+                    _ => Reply::Done,
+                };
+                answer(message.id, Ok(reply), &mut theirs);
+            }
+        });
+        let reader = Box::new(ours.try_clone().unwrap());
+        let link = Link::take_up(reader, Box::new(ours), TIMEOUT, TIMEOUT).unwrap();
+        assert_eq!((link.kernel_age(), link.version()), (Duration::from_nanos(7), BUILD));
+        assert!(matches!(link.call(Request::Cancel, TIMEOUT), Ok(Reply::Done)));
     }
 
     #[test]

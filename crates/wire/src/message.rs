@@ -168,6 +168,13 @@ pub enum Request {
         /// The token.
         token: Token,
     },
+    /// Keep this secret, in memory and nowhere else, in place of an earlier one.
+    Keep {
+        /// The secret.
+        secret: Token,
+    },
+    /// What secret do you keep? Whoever knows it had this agent's memory, or is it.
+    Kept,
 }
 
 impl Request {
@@ -201,6 +208,8 @@ impl Request {
             Self::Bye => "end",
             Self::RunBusy { .. } => "compute for a while",
             Self::Admit { .. } => "take the trial's token",
+            Self::Keep { .. } => "keep a secret",
+            Self::Kept => "tell the secret that it keeps",
         }
     }
 }
@@ -317,6 +326,11 @@ pub enum Reply {
     Done,
     /// To `RunBusy`, with the same exception as `BusyIterations`.
     BusyRan(BusyDone),
+    /// To `Kept`.
+    Keeps {
+        /// The secret; `None` where none was given.
+        secret: Option<Token>,
+    },
 }
 
 /// Name of the fact that says how old the kernel of a machine was when user space began in it (CLOCK_BOOTTIME), nanoseconds. Only

@@ -44,7 +44,8 @@ pub(crate) fn clean(mut reply: Reply) -> Reply {
         | Reply::Fetched { .. }
         | Reply::Called { .. }
         | Reply::Done
-        | Reply::BusyRan(_) => {}
+        | Reply::BusyRan(_)
+        | Reply::Keeps { .. } => {}
     }
     reply
 }

@@ -45,7 +45,7 @@ pub use places::{BackendSite, ServicesSite};
 pub use relation::{Departure, Offset, Relation};
 pub use sections::add_sections;
 pub use site::{Clock, DriverSite, SameClock, Schedule, SetupSite, WorkSite, WorkloadError};
-pub use starter::{StartedGuest, Starter};
+pub use starter::{PageFaults, StartedGuest, Starter};
 pub use view::View;
 pub use workloads::tile::{Member as TileMember, Tile};
 pub use yields::{Driven, UnitOfWork};

@@ -8,7 +8,7 @@ use tare_wire::ExecSpec;
 use super::Parameters;
 use crate::clock::monotonic_ns;
 use crate::command::{self, OUTPUT_BYTES};
-use crate::{Failure, StartedGuest, Starter, WorkloadError};
+use crate::{Failure, PageFaults, StartedGuest, Starter, WorkloadError};
 
 /// How long an agent may take to answer beyond the time of its command.
 const GRACE: Duration = Duration::from_secs(10);
@@ -28,6 +28,8 @@ pub struct Started {
     pub stop_ns: u64,
     /// Parts of the start, seconds, of a guest with a kernel of its own.
     pub parts_s: Option<[f64; 3]>,
+    /// Page faults from the first act to the first answer, and from there to the end of the command; of what was not run or is not known, `None`.
+    pub faults: [Option<PageFaults>; 2],
 }
 
 /// What a burst came to.
@@ -49,6 +51,7 @@ struct Alive {
     answered_ns: u64,
     call_ns: u64,
     command: Result<u64, String>,
+    faults: [Option<PageFaults>; 2],
 }
 
 impl Started {
@@ -71,10 +74,11 @@ impl Burst {
         self
     }
 
-    /// Makes so many guests at one time, has each run the command, if there is one, and takes them away again.
+    /// Makes so many guests at one time, has each run the command, if there is one, and takes them away again. What they were started from is
+    /// made ready again after that.
     ///
     /// # Errors
-    /// When the run is to end, or a guest could not be taken away: nothing more is to be made then.
+    /// When the run is to end, a guest could not be taken away, or nothing is ready: nothing more is to be made then.
     pub fn of(count: u32, starter: &dyn Starter, parameters: &Parameters) -> Result<Self, WorkloadError> {
         if let Some(why) = starter.ended() {
             return Err(WorkloadError::Command(format!("no further guest was started: {why}")));
@@ -98,6 +102,7 @@ impl Burst {
         }
         burst.window_ns = (from_ns, monotonic_ns());
         if stayed.is_empty() {
+            make_ready(starter)?;
             return Ok(burst);
         }
         let remedy = "`tare reap` tries again once the run has ended";
@@ -130,8 +135,16 @@ fn begin(starter: &dyn Starter, parameters: &Parameters, together: &Barrier) -> 
     let from_ns = monotonic_ns();
     let guest = starter.start()?;
     let answered_ns = monotonic_ns();
-    let command = run(&*guest, parameters).map(|()| monotonic_ns().saturating_sub(answered_ns));
-    Ok(Alive { guest, answered_ns, call_ns: answered_ns.saturating_sub(from_ns), command })
+    let started = guest.page_faults();
+    let runs_ns = monotonic_ns();
+    let command = run(&*guest, parameters).map(|()| monotonic_ns().saturating_sub(runs_ns));
+    let ran = if parameters.command.is_empty() { None } else { guest.page_faults() };
+    let of_command = started.zip(ran).map(|(started, ran)| PageFaults {
+        all: ran.all.saturating_sub(started.all),
+        major: ran.major.saturating_sub(started.major),
+    });
+    let (call_ns, faults) = (answered_ns.saturating_sub(from_ns), [started, of_command]);
+    Ok(Alive { guest, answered_ns, call_ns, command, faults })
 }
 
 fn run(guest: &dyn StartedGuest, parameters: &Parameters) -> Result<(), String> {
@@ -147,13 +160,22 @@ fn run(guest: &dyn StartedGuest, parameters: &Parameters) -> Result<(), String> 
 /// # Errors
 /// What did not go.
 fn end(alive: Alive) -> Result<(Started, Result<(), String>), String> {
-    let Alive { guest, call_ns, command, .. } = alive;
+    let Alive { guest, call_ns, command, faults, .. } = alive;
     let (start_ns, parts_s) = ((guest.start_time_s() * 1e9) as u64, guest.parts_s());
     let from_ns = monotonic_ns();
     guest.destroy()?;
     let stop_ns = monotonic_ns().saturating_sub(from_ns);
     let command_ns = command.as_ref().map_or(0, |ns| *ns);
-    Ok((Started { wait_ns: 0, start_ns, command_ns, call_ns, stop_ns, parts_s }, command.map(drop)))
+    Ok((Started { wait_ns: 0, start_ns, command_ns, call_ns, stop_ns, parts_s, faults }, command.map(drop)))
+}
+
+/// Makes ready what guests are started from.
+///
+/// # Errors
+/// Why it is not.
+pub fn make_ready(starter: &dyn Starter) -> Result<(), WorkloadError> {
+    let remedy = "leave `start` out of the arm to make its guests from nothing";
+    starter.make_ready().map_err(|why| Failure::new("make ready what guests are started from", why, remedy).into())
 }
 
 /// Does all of this at one time, in threads of their own; in this one where there is but one.
@@ -173,7 +195,15 @@ mod tests {
     use super::*;
 
     fn burst(started: usize, failed: usize) -> Burst {
-        let one = Started { wait_ns: 0, start_ns: 1, command_ns: 0, call_ns: 2, stop_ns: 1, parts_s: None };
+        let one = Started {
+            wait_ns: 0,
+            start_ns: 1,
+            command_ns: 0,
+            call_ns: 2,
+            stop_ns: 1,
+            parts_s: None,
+            faults: [None; 2],
+        };
         Burst { started: vec![one; started], failed: vec!["no memory".to_owned(); failed], ..Burst::default() }
     }
 

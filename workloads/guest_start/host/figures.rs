@@ -8,8 +8,8 @@ use tare_model::turns::{TurnCount, TurnsDone};
 use tare_model::{Histogram, count, histogram};
 
 use super::burst::{Burst, Started};
-use crate::Driven;
 use crate::figures::Figures;
+use crate::{Driven, PageFaults};
 
 /// Median of a start, seconds.
 pub const START_P50: &str = "start_p50_s";
@@ -23,6 +23,10 @@ pub const TASK_P99: &str = "task_p99_s";
 pub const BURST_MEAN: &str = "burst_mean_s";
 /// What it takes to take a guest away, seconds, mean.
 pub const STOP_MEAN: &str = "stop_mean_s";
+/// Page faults of the guest's processes on this host, from the first act of a start to the first answer, mean.
+pub const START_FAULTS: [&str; 2] = ["start_page_faults", "start_major_page_faults"];
+/// The same from there to the end of the command: what the first work in a guest touches first.
+pub const TASK_FAULTS: [&str; 2] = ["task_page_faults", "task_major_page_faults"];
 /// Starts that failed.
 const FAILED: &str = "starts_failed";
 
@@ -51,6 +55,11 @@ pub fn driven(bursts: &[Burst], command: bool, in_turns: bool) -> Driven {
         // A burst of which a start failed has no last answer.
         let whole = bursts.iter().filter(|burst| burst.failed.is_empty());
         figures.add(BURST_MEAN, mean(whole.map(burst_s)));
+    }
+    for (at, ids) in [START_FAULTS, TASK_FAULTS].into_iter().enumerate() {
+        let of = |count: fn(PageFaults) -> u64| mean(all().filter_map(|one| Some(count(one.faults[at]?) as f64)));
+        figures.add(ids[0], of(|faults| faults.all));
+        figures.add(ids[1], of(|faults| faults.major));
     }
     figures.add(STOP_MEAN, mean(all().map(|one| one.stop_ns as f64 / 1e9)));
     let mut measurement = Measurement {
@@ -111,7 +120,17 @@ mod tests {
 
     fn started(start_ms: u64, command_ms: u64) -> Started {
         let (start_ns, command_ns) = (start_ms * 1_000_000, command_ms * 1_000_000);
-        Started { wait_ns: 0, start_ns, command_ns, call_ns: start_ns + 500_000, stop_ns: 2_000_000, parts_s: None }
+        let faults =
+            [Some(PageFaults { all: 100, major: 1 }), (command_ns > 0).then_some(PageFaults { all: 40, major: 0 })];
+        Started {
+            wait_ns: 0,
+            start_ns,
+            command_ns,
+            call_ns: start_ns + 500_000,
+            stop_ns: 2_000_000,
+            parts_s: None,
+            faults,
+        }
     }
 
     #[test]
@@ -131,6 +150,8 @@ mod tests {
         assert!(near(common::STARTS_MEAN, 0.020) && near(common::TASKS_MEAN, 0.025), "{metrics:?}");
         // Of 43 the 22nd: 15 took 10 ms, one 20 ms, 15 took 30 ms, and twelve failed.
         assert!(near(START_P50, 0.030) && near(BURST_MEAN, 0.040) && near(STOP_MEAN, 0.002), "{metrics:?}");
+        let faults = [START_FAULTS, TASK_FAULTS].map(|ids| ids.map(|id| metrics[id]));
+        assert_eq!(faults, [[100.0, 1.0], [40.0, 0.0]]);
         assert!(!metrics.contains_key(START_P99) && all.measurement.incomplete.contains_key(START_P99));
         assert_eq!((all.work, all.measurement.counts[FAILED]), (31.0, 12));
         let turns = all.turns.unwrap();
@@ -142,6 +163,7 @@ mod tests {
         assert!((means[0] - 0.030).abs() < 3e-5 && (means[1] - 0.035).abs() < 4e-5, "from when it was due: {means:?}");
         assert_eq!(late.facts["wait from when a start was due"], "20.00 ms, mean");
         let alone = driven(&[burst(0, vec![started(10, 0)], 0)], false, false);
+        assert!(!alone.measurement.metrics.contains_key(TASK_FAULTS[0]), "without a command");
         assert!(alone.turns.is_none() && !alone.measurement.metrics.contains_key(BURST_MEAN));
     }
 }

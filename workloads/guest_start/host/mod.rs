@@ -135,8 +135,10 @@ impl Workload for Start {
             ids.push((figures::BURST_MEAN, "burst, first create to last answer, mean".to_owned()));
         }
         ids.push((figures::STOP_MEAN, "taking a guest away, mean".to_owned()));
-        let spec = |(id, label): (&str, String)| MetricSpec::new(id, &label, Unit::Seconds, Better::Lower);
-        MetricSpec::with_primary(ids.into_iter().map(spec).collect(), self.verdict())
+        let spec =
+            |unit: Unit| move |(id, label): (&str, String)| MetricSpec::new(id, &label, unit.clone(), Better::Lower);
+        let faults = faults(!self.parameters.command.is_empty()).into_iter().map(spec(Unit::Count));
+        MetricSpec::with_primary(ids.into_iter().map(spec(Unit::Seconds)).chain(faults).collect(), self.verdict())
     }
 
     fn traits(&self, guest: &GuestSize, _: u32) -> Traits {
@@ -149,11 +151,24 @@ impl Workload for Start {
     fn prepare(&self, site: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {
         let running = Running { parameters: self.parameters.clone(), most: self.most, open: self.open };
         let starter = starter(site)?;
+        burst::make_ready(starter)?;
         for _ in 0..self.parameters.warm_up {
             Burst::of(self.most, starter, &self.parameters)?.mostly_started()?;
         }
         Ok(Box::new(running))
     }
+}
+
+/// Metrics of page faults, by what they are for people.
+fn faults(command: bool) -> Vec<(&'static str, String)> {
+    let of = |[all, major]: [&'static str; 2], until: &str| {
+        [(all, format!("page faults {until}, mean")), (major, format!("page faults {until} that read a disk, mean"))]
+    };
+    let mut faults = of(figures::START_FAULTS, "to first answer").to_vec();
+    if command {
+        faults.extend(of(figures::TASK_FAULTS, "of the task"));
+    }
+    faults
 }
 
 fn starter<'a>(site: &WorkSite<'a>) -> Result<&'a dyn Starter, WorkloadError> {
@@ -213,7 +228,9 @@ impl Prepared for Running {
             (None, None) => self.until_over(starter, schedule)?,
         };
         Burst::mostly_started_in(&bursts)?;
-        Ok(figures::driven(&bursts, !self.parameters.command.is_empty(), turns.is_some()))
+        let mut driven = figures::driven(&bursts, !self.parameters.command.is_empty(), turns.is_some());
+        driven.facts.extend(starter.facts());
+        Ok(driven)
     }
 
     fn verify(&mut self, _: &WorkSite<'_>, _: &mut Driven) -> Result<Option<String>, WorkloadError> {

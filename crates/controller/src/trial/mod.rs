@@ -15,10 +15,12 @@ mod judge;
 mod maker;
 mod members;
 mod provision;
+mod recipe;
 mod set;
 mod starts;
 mod target;
 mod turns;
+mod warm;
 
 use std::collections::BTreeMap;
 use std::time::Instant;

@@ -260,7 +260,7 @@ impl Trial<'_> {
 }
 
 /// A token that nobody else has.
-fn random_token() -> Result<Token, String> {
+pub(super) fn random_token() -> Result<Token, String> {
     let mut bits = [0; Token::LEN];
     let drawn = rustix::rand::getrandom(&mut bits, rustix::rand::GetRandomFlags::empty());
     if drawn != Ok(bits.len()) {

@@ -6,6 +6,8 @@
 
 mod delegated;
 mod end;
+mod faults;
+mod freeze;
 mod hierarchy;
 mod joins;
 mod limits;
@@ -21,6 +23,8 @@ use std::path::{Path, PathBuf};
 pub use delegated::{ends_with_session, settle_in_own_group};
 pub(crate) use end::{find_run_groups, is_tare_group, kill, kill_and_remove, processes_below};
 pub use end::{is_control_group, remove_run_groups};
+pub use faults::{PageFaults, page_faults_in};
+pub use freeze::{freeze, freezing_refusal};
 pub use hierarchy::{CgroupMode, Hierarchies};
 pub use joins::PromptJoins;
 pub use run::{kill_guest, limit_run, oom_kills_in, processes_in, run_groups};

@@ -3,17 +3,18 @@
 
 mod adoption;
 mod data;
+mod greeting;
 mod launches;
 mod services;
 
-use std::io::{Read, Write};
+use std::io::Read;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
 use tare_lab::{
     Cgroup, LabError, Limits, NetNs, PROCESSES, Place, PromptJoins, Resource, Tap, check_on_disk, make_disk_directory,
 };
@@ -25,9 +26,9 @@ use tare_wire::{AgentFacts, Link, Reply, Request, USER_SPACE_BEGAN, WireError};
 
 use crate::channel::{Channel, Tail};
 use crate::error::{PlatformError, Result};
-use crate::guest::{Charges, Counts, Parts, RunningGuest, Undo};
+use crate::guest::{Charges, Counts, Parts, Pause, RunningGuest, Snapshot, Undo};
 use crate::held::Held;
-use crate::{Balloon, Guest, Site, StartParts, confinement, guest_mount, merging, parity, watch};
+use crate::{Balloon, Guest, Site, StartParts, confinement, guest_mount, merging, parity};
 
 pub(crate) use self::adoption::parent_named;
 pub(crate) use crate::launch::{absolute, confined, environment, limits, plain_launch};
@@ -83,6 +84,10 @@ pub(crate) struct Particulars {
     pub hypervisor: Vec<Section>,
     /// Whether a machine was booted for it: its kernel's clock began in this start.
     pub booted: bool,
+    /// Stops it and lets it run, where that is not by its control group.
+    pub pause: Option<Pause>,
+    /// Takes a snapshot of it; `None` where none can be taken.
+    pub snapshot: Option<Snapshot>,
 }
 
 impl<'a> GuestBuilder<'a> {
@@ -271,50 +276,6 @@ impl<'a> GuestBuilder<'a> {
         self.parts.killer = Some(killer);
     }
 
-    /// Waits for the agent at the other end of the process's standard input and output. The start ends with its answer.
-    pub(crate) fn greet(&mut self, timeout: Duration) -> Result<()> {
-        let lifetime = self.site.lifetime;
-        let Parts { channel, beside, .. } = &mut self.parts;
-        let opened = match channel {
-            Some(channel) => {
-                // Not waited for before the channel is closed, so the number is still its own.
-                let process = Pid::from_raw(channel.pid().cast_signed());
-                let end = || {
-                    // One that is gone already needs no killing.
-                    let _ = process.map(|process| kill_process(process, Signal::KILL));
-                };
-                watch::open(beside, end, || channel.open(timeout, lifetime))
-            }
-            None => Err(WireError::Gone { reason: "it has no channel".into() }),
-        };
-        self.answered(opened)
-    }
-
-    /// The same over a stream of the platform's own.
-    pub(crate) fn greet_over(
-        &mut self,
-        reader: Box<dyn Read + Send>,
-        writer: Box<dyn Write + Send>,
-        timeout: Duration,
-    ) -> Result<()> {
-        let lifetime = self.site.lifetime;
-        let Parts { beside, killer, .. } = &mut self.parts;
-        let end = || {
-            // Whether it worked is seen when the guest is taken away.
-            let _ = killer.as_mut().map(|killer| killer());
-        };
-        let opened = watch::open(beside, end, || Link::open(reader, writer, timeout, lifetime));
-        self.answered(opened)
-    }
-
-    fn answered(&mut self, opened: std::result::Result<Link, WireError>) -> Result<()> {
-        let link = opened.map_err(|error| self.no_answer(&error))?;
-        self.start_time = self.began.elapsed().saturating_sub(self.aside);
-        drop(self.joins.take());
-        self.parts.link = Some(Arc::new(link));
-        Ok(())
-    }
-
     /// The guest from inside.
     pub(crate) fn facts(&mut self) -> Result<AgentFacts> {
         let answer = self.link()?.call(Request::Facts, self.site.timeout);
@@ -401,6 +362,9 @@ impl<'a> GuestBuilder<'a> {
             counts,
             balloon,
             data,
+            pause: particulars.pause,
+            snapshot: particulars.snapshot,
+            still: AtomicBool::new(false),
             parts,
         }))
     }

@@ -8,6 +8,7 @@ mod gvisor;
 mod known;
 mod options;
 mod runtime;
+mod snapshot;
 
 use std::path::Path;
 
@@ -17,6 +18,7 @@ use tare_model::guest::{GuestSpec, Seccomp};
 use tare_model::layout::Attachment;
 use tare_model::study::Attach;
 use tare_model::{Refusal, Span};
+use tare_wire::Link;
 use tare_wire::launch::Namespace;
 
 use self::options::Options;
@@ -131,7 +133,22 @@ impl Platform for Oci {
         vec![(self.options.runtime.clone(), version.unwrap_or_else(|refusal| refusal.reason))]
     }
 
+    fn snapshot_refusal(&self) -> Option<Refusal> {
+        snapshot::refusal(&self.options)
+    }
+
     fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
+        self.make(site, spec, None)
+    }
+
+    fn restore(&self, site: &Site<'_>, spec: &GuestSpec, snapshot: &Path) -> Result<Box<dyn Guest>> {
+        self.make(site, spec, Some(snapshot))
+    }
+}
+
+impl Oci {
+    /// Makes a guest, from nothing or of a snapshot.
+    fn make(&self, site: &Site<'_>, spec: &GuestSpec, snapshot: Option<&Path>) -> Result<Box<dyn Guest>> {
         let mut builder = GuestBuilder::new(site, spec);
         let runtime = Runtime::find(&self.options)
             .map_err(|refusal| builder.refused(&format!("find the runtime {}", self.options.runtime), refusal))?;
@@ -170,16 +187,17 @@ impl Platform for Oci {
         launch.unshare = vec![Namespace::Mount];
         launch.mounts = arrangement.mounts;
         launch.mounts.push(rootfs::overlay(&mut builder, lower, &at, self.options.upper)?);
-        launch.argv = held.command(&["run", "--bundle", &folder.to_string_lossy()]);
+        launch.argv = snapshot::argv(&held, &folder, snapshot);
         match runtime.gvisor {
             None => builder.start(&launch),
             Some(_) => {
                 builder.spawn(&launch)?;
-                builder.greet(site.timeout)?;
+                builder.greet_by(if snapshot.is_some() { Link::take_up } else { Link::open }, site.timeout)?;
                 let congestion = site.lab.config().congestion_control.as_deref();
                 let cpus = (!spec.cpu_set.is_empty()).then_some(spec.cpu_set.len());
                 let parity = Some(parity::in_own_kernel(spec, cpus, &builder.facts()?, site.mtu, congestion));
-                builder.finish(Particulars { parity, ..Particulars::default() })
+                let snapshot = Some(snapshot::by(held, agent));
+                builder.finish(Particulars { parity, snapshot, ..Particulars::default() })
             }
         }
     }

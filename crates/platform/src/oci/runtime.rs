@@ -110,7 +110,8 @@ impl Held {
         entries.map(|entry| entry.file_name()).any(|name| name.to_string_lossy().contains(&self.id))
     }
 
-    fn run(&self, agent: &Path, arguments: &[&str]) -> Result<program::Ran, String> {
+    /// Runs the runtime's program with these arguments about the container, to its end.
+    pub(super) fn run(&self, agent: &Path, arguments: &[&str]) -> Result<program::Ran, String> {
         let mut launch = plain_launch();
         launch.unshare = vec![Namespace::Mount];
         // What is no longer there need not be shown.

@@ -107,7 +107,7 @@ fn try_to_boot(timeout: &Path, program: &Path, boot: &Boot, cpu: &str, limits: L
     let answered = attempt::answers(
         limits,
         &console,
-        |within| channel.borrow_mut().open(within, within),
+        |within| channel.borrow_mut().open(tare_wire::Link::open, within, within),
         || kill_group(pid),
         || {
             wait_for_end(pid);

@@ -22,6 +22,7 @@ mod options;
 mod qmp;
 mod readback;
 mod share;
+mod snapshot;
 mod start;
 mod sys;
 mod thread_cpu;
@@ -233,7 +234,26 @@ impl Platform for Qemu {
         versions
     }
 
+    fn pauses_by_itself(&self) -> bool {
+        true
+    }
+
+    fn snapshot_refusal(&self) -> Option<Refusal> {
+        snapshot::refusal(&self.options)
+    }
+
     fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
+        self.make(site, spec, None)
+    }
+
+    fn restore(&self, site: &Site<'_>, spec: &GuestSpec, snapshot: &Path) -> Result<Box<dyn Guest>> {
+        self.make(site, spec, Some(snapshot))
+    }
+}
+
+impl Qemu {
+    /// Makes a machine, from nothing or of a snapshot.
+    fn make(&self, site: &Site<'_>, spec: &GuestSpec, snapshot: Option<&Path>) -> Result<Box<dyn Guest>> {
         let mut builder = GuestBuilder::new(site, spec);
         let prepared = builder.aside(|builder| {
             let chosen = self.chosen(site.agent);
@@ -241,7 +261,7 @@ impl Platform for Qemu {
                 .and_then(|chosen| start::prepare(&self.options, chosen, &self.means, builder))
                 .map_err(|refusal| builder.refused("make the machine", refusal))
         })?;
-        start::start(builder, &self.options, &prepared)
+        start::start(builder, &self.options, &prepared, snapshot)
     }
 }
 

@@ -1,7 +1,10 @@
 //! QEMU's monitor: what the machine is made of, and its start.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
+use std::fs::File;
+use std::io::{BufRead, BufReader, IoSlice};
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use qapi::qmp::{self, CpuInfoFast, StatsFilter, StatsProvider, StatsRequest, StatsVCPUFilter, StatsValue};
 use qapi::{Command, ExecuteError, Qmp, Stream};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
@@ -152,6 +156,31 @@ impl Monitor {
     pub(super) fn run(&mut self) -> Result<(), String> {
         self.ask(&qmp::cont {})?;
         limit(&self.socket, ANSWER_UNDER_LOAD).map_err(|error| error.to_string())
+    }
+
+    /// Stops the virtual CPUs where they stand, or lets them run again.
+    ///
+    /// # Errors
+    /// When the monitor does not answer.
+    pub(super) fn pause(&mut self, still: bool) -> Result<(), String> {
+        if still { self.ask(&qmp::stop {}).map(drop) } else { self.ask(&qmp::cont {}).map(drop) }
+    }
+
+    /// Hands an open file over to QEMU, for which commands may call it by a name.
+    ///
+    /// # Errors
+    /// When the monitor does not take it.
+    pub(super) fn hand_over(&mut self, file: &File, name: &str) -> Result<(), String> {
+        let Some(qmp) = &mut self.qmp else { return Err("its monitor has not answered before".to_owned()) };
+        let order = format!("{{\"execute\": \"getfd\", \"arguments\": {{\"fdname\": \"{name}\"}}}}\n");
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut beside = SendAncillaryBuffer::new(&mut space);
+        let files = [file.as_fd()];
+        beside.push(SendAncillaryMessage::ScmRights(&files));
+        sendmsg(&self.socket, &[IoSlice::new(order.as_bytes())], &mut beside, SendFlags::empty())
+            .map_err(|error| format!("its monitor takes no file: {error}"))?;
+        let answer = qmp.read_response::<qmp::getfd>();
+        answer.map(drop).map_err(|error| format!("its monitor answered `getfd` with: {error}"))
     }
 
     /// What KVM counts of the guest, all virtual CPUs together, by the names of the series.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use rustix::process::Pid;
 use tare_image::{Boot, CHANNEL_PORT, Disk, Extras, GuestConfig, Kernel, Root, Seed};
 use tare_model::Refusal;
+use tare_wire::Link;
 use tare_wire::launch::{FIRST_DEVICE, Launch, Namespace};
 
 use super::accel::Chosen;
@@ -19,10 +20,10 @@ use super::disks::Attached;
 use super::options::{DiskFormat, Initiator, Options};
 use super::qmp::{self, Made, Monitor, SOCKET_PATH_BYTES, SharedMonitor};
 use super::thread_cpu::Threads;
-use super::{disclosures, readback, share};
+use super::{disclosures, readback, share, snapshot};
 use crate::builder::{GuestBuilder, Particulars, absolute, plain_launch};
 use crate::error::{PlatformError, Result};
-use crate::guest::Counts;
+use crate::guest::{Counts, Pause};
 use crate::machine::counts::of_process as kernels_counts;
 use crate::machine::inside::{self, Asked};
 use crate::machine::share::serve;
@@ -121,8 +122,13 @@ struct Card {
     outside: Option<IpAddr>,
 }
 
-/// Makes the machine and waits until its agent answers.
-pub(super) fn start(mut builder: GuestBuilder<'_>, options: &Options, prepared: &Prepared) -> Result<Box<dyn Guest>> {
+/// Makes the machine, from nothing or of a snapshot, and waits until its agent answers.
+pub(super) fn start(
+    mut builder: GuestBuilder<'_>,
+    options: &Options,
+    prepared: &Prepared,
+    snapshot: Option<&Path>,
+) -> Result<Box<dyn Guest>> {
     let card = card(&mut builder, options, prepared)?;
     if options.outside_quota {
         builder.lift_quota();
@@ -137,9 +143,18 @@ pub(super) fn start(mut builder: GuestBuilder<'_>, options: &Options, prepared: 
     let data = data::make(&mut builder, options, &folder, address)?;
     let mut words = vec![absolute(&prepared.program).to_string_lossy().into_owned()];
     words.extend(machine(&builder, options, prepared, &card, &data)?);
-    words.extend(root(&mut builder, options, prepared, &card, &folder)?);
+    let root = root(&mut builder, options, prepared, (&card, &folder), snapshot)?;
+    words.extend(root.words);
     words.extend(data.words(options.machine.bus()));
     words.extend(card.words);
+    let mut devices: Vec<PathBuf> = card.device.into_iter().collect();
+    if let Some(snapshot) = snapshot {
+        words.extend([
+            "-incoming".to_owned(),
+            format!("fd:{}", u64::from(FIRST_DEVICE.cast_unsigned()) + devices.len() as u64),
+        ]);
+        devices.push(snapshot::state(snapshot));
+    }
     words.extend(["-S".to_owned(), "-qmp".to_owned(), monitor_word(&folder)]);
     let mut serving = None;
     if let Some(server) = &prepared.server {
@@ -155,7 +170,7 @@ pub(super) fn start(mut builder: GuestBuilder<'_>, options: &Options, prepared: 
         cgroup_procs: procs,
         netns: card.netns.or_else(|| data.by_qemu_in_lab().then(|| builder.site.lab.sut().path())),
         cpu_set: builder.spec.cpu_set.clone(),
-        devices: card.device.into_iter().collect(),
+        devices,
         user: rootless.then(|| user::own(builder.site.run_id, &[])),
         argv: words,
         ..plain_launch()
@@ -171,8 +186,8 @@ pub(super) fn start(mut builder: GuestBuilder<'_>, options: &Options, prepared: 
     serving.map_or(Ok(()), |serving| serving.check(&mut builder))?;
     monitor.run().map_err(|why| not_started(&builder, why))?;
     let timeout = Duration::from_nanos(options.boot_within.ns);
-    builder.greet(timeout)?;
-    stand(builder, options, prepared, (monitor, made), card.outside, data)
+    builder.greet_by(if snapshot.is_some() { Link::take_up } else { Link::open }, timeout)?;
+    stand(builder, options, prepared, (monitor, made), (card.outside, root.disk), data)
 }
 
 /// A directory with nothing in it, which becomes QEMU's root once it has opened all that it needs.
@@ -255,22 +270,35 @@ fn config(builder: &GuestBuilder<'_>, options: &Options, card: &Card, data: &Dat
     }
 }
 
+/// The root disk: QEMU's words for it, and its file, if there is one.
+#[derive(Default)]
+struct RootDisk {
+    words: Vec<String>,
+    disk: Option<PathBuf>,
+}
+
 /// The root disk's clone, and what sets it up where it is no image of tare's.
 fn root(
     builder: &mut GuestBuilder<'_>,
     options: &Options,
     prepared: &Prepared,
-    card: &Card,
-    folder: &Path,
-) -> Result<Vec<String>> {
-    let Some(base) = &prepared.base else { return Ok(Vec::new()) };
+    (card, folder): (&Card, &Path),
+    snapshot: Option<&Path>,
+) -> Result<RootDisk> {
+    let Some(base) = &prepared.base else { return Ok(RootDisk::default()) };
     let clone = builder.layers()?.join("root");
-    let cloned = match options.disk.clone {
-        DiskFormat::Qcow2 => tare_image::overlay(base, &clone),
-        DiskFormat::Raw => tare_image::raw_copy(base, &clone),
-    };
-    cloned.map_err(|error| image_error(builder, error))?;
+    match (snapshot, options.disk.clone) {
+        (Some(snapshot), _) => snapshot::root(snapshot, &clone)
+            .map_err(|error| builder.failed("make its root disk", error.to_string(), "Is the file system full?"))?,
+        (None, DiskFormat::Qcow2) => {
+            tare_image::overlay(base, &clone).map_err(|error| image_error(builder, error))?;
+        }
+        (None, DiskFormat::Raw) => {
+            tare_image::raw_copy(base, &clone).map_err(|error| image_error(builder, error))?;
+        }
+    }
     let bus = options.machine.bus();
+    let disk = Some(clone.clone());
     let mut words = Attached::root(options, clone).words(bus);
     if options.image.is_own() {
         let seed = Seed {
@@ -286,7 +314,7 @@ fn root(
         tare_image::seed(&seed, &agent, &at).map_err(|error| image_error(builder, error))?;
         words.extend(Attached::seed(at).words(bus));
     }
-    Ok(words)
+    Ok(RootDisk { words, disk })
 }
 
 /// Reads what QEMU made while its processor is halted, and pins it.
@@ -334,7 +362,7 @@ fn stand(
     options: &Options,
     prepared: &Prepared,
     (monitor, made): (Monitor, Made),
-    outside: Option<IpAddr>,
+    (outside, root): (Option<IpAddr>, Option<PathBuf>),
     data: Data,
 ) -> Result<Box<dyn Guest>> {
     let facts = builder.facts()?;
@@ -357,8 +385,11 @@ fn stand(
     let (address, parity) = (outside, Some(rows));
     let monitor = monitor.shared();
     let counts = kvm.then(|| counts(&monitor, threads.process));
-    let balloon = builder.spec.balloon.then(|| balloon(monitor, builder.spec.size.memory.0));
-    let mut particulars = Particulars { address, parity, counts, balloon, booted: true, ..Particulars::default() };
+    let balloon = builder.spec.balloon.then(|| balloon(monitor.clone(), builder.spec.size.memory.0));
+    let snapshot = snapshot::refusal(options).is_none().then(|| snapshot::by(monitor.clone(), root));
+    let pause: Option<Pause> = Some(Box::new(move |still| monitor.lock().pause(still)));
+    let warm = Particulars { pause, snapshot, ..Particulars::default() };
+    let mut particulars = Particulars { address, parity, counts, balloon, booted: true, ..warm };
     let claims = data.place(&mut builder, options.image.is_own(), &mut particulars)?;
     particulars.charges = Some(Box::new(move || {
         // The guest's rights to devices of the user's go when the guest goes.

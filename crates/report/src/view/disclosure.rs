@@ -173,6 +173,10 @@ fn arms_table(findings: &Findings) -> Table {
     if asked {
         columns.push(Column::text("The host's memory"));
     }
+    let starts = study.arms.iter().any(|arm| !arm.start.is_cold());
+    if starts {
+        columns.push(Column::text("Guests that are started"));
+    }
     let mut table = Table::new("Arms", columns);
     for arm in &study.arms {
         let role = match &arm.replica_of {
@@ -193,6 +197,9 @@ fn arms_table(findings: &Findings) -> Table {
             let words = stopped.then(|| "merging stopped".to_owned()).into_iter().chain(arm.host_memory.words());
             let words: Vec<String> = words.collect();
             row.push(if words.is_empty() { Cell::text("as found") } else { Cell::text(words.join("; ")) });
+        }
+        if starts {
+            row.push(Cell::text(arm.start.words().unwrap_or_else(|| "from nothing".to_owned())));
         }
         table.rows.push(row);
     }

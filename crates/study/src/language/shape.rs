@@ -8,6 +8,7 @@ use tare_model::aggressor::Aggressor;
 use tare_model::guest::Seccomp;
 use tare_model::load::Arrivals;
 use tare_model::merging::HugePages;
+use tare_model::start::Start;
 use tare_model::study::{Attach, CompareWith, Placement};
 use tare_model::turns::Waiting;
 use tare_model::units::{AddressRange, BitRate, ByteSize, Rate, Span};
@@ -279,6 +280,10 @@ impl Words for Attach {
 
 impl Words for CompareWith {
     const WORDS: &'static [(&'static str, Self)] = &[("published", Self::Published)];
+}
+
+impl Words for Start {
+    const WORDS: &'static [(&'static str, Self)] = &[("cold", Self::Cold), ("snapshot", Self::Snapshot)];
 }
 
 impl Words for Placement {

@@ -1,6 +1,7 @@
 //! What a run will take: time, memory, disk.
 
 use tare_model::plan::Cost;
+use tare_model::start::made_together;
 use tare_model::study::{Arm, Case, CaseLoad, Condition, Study};
 use tare_model::units::{ByteSize, Span};
 
@@ -84,7 +85,9 @@ pub(super) fn cost(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -> Co
     Cost {
         measuring: Span { ns: measuring },
         around: Span { ns: around },
-        memory: ByteSize(study.cases.iter().map(|case| promised(case, at_once(case))).max().unwrap_or(0)),
+        memory: ByteSize(
+            study.cases.iter().map(|case| promised(case, at_once(case), made(study, case, host))).max().unwrap_or(0),
+        ),
         disk: ByteSize(files.saturating_add(data)),
     }
 }
@@ -134,7 +137,10 @@ fn set(study: &Study, case: &Case, members: &[&Arm], catalog: &dyn Catalog) -> T
     let start = |arm: &Arm| catalog.start_estimate(&arm.platform).ns;
     let starts = members.iter().map(|arm| start(arm).saturating_mul(u64::from(case.load.most_guests()))).sum::<u64>();
     let first = members.iter().find(|arm| arm.id == study.baseline).map_or(0, |arm| start(arm));
-    let starts = starts.saturating_add(first.saturating_mul(neighbours(case)));
+    // What is taken from a pool is made again in its turn, which is reckoned as long as a start from nothing.
+    let pools =
+        members.iter().map(|arm| start(arm).saturating_mul(if case.made > 0 { arm.start.pool().into() } else { 0 }));
+    let starts = starts.saturating_add(pools.sum::<u64>()).saturating_add(first.saturating_mul(neighbours(case)));
     let each = AROUND_TRIAL.ns.saturating_add(catalog.traits(&case.into()).set_up.ns);
     let total = turns.total(&case.phases, u32::try_from(arms).unwrap_or(u32::MAX));
     Taken {
@@ -175,15 +181,26 @@ pub(super) const fn whole_mebibytes(bytes: u64) -> u64 {
     bytes.div_ceil(1 << 20).saturating_mul(1 << 20)
 }
 
-/// Bytes promised to the guests of a case at one time, measured on so many arms.
-pub(super) fn promised(case: &Case, arms: u64) -> u64 {
+/// Guests that a case's workload makes, at most so many at one time where its arms are alive as they are on this host.
+pub(super) fn made(study: &Study, case: &Case, host: &HostFacts) -> u64 {
+    let sets = sets::together(study, case, host);
+    let of = |set: &Vec<&Arm>| made_together(case.made, set.iter().map(|arm| arm.start));
+    sets.iter().map(of).max().unwrap_or(0).max(made_alone(study, case))
+}
+
+/// The same of the arm that has most, alone.
+fn made_alone(study: &Study, case: &Case) -> u64 {
+    study.arms.iter().map(|arm| made_together(case.made, std::iter::once(arm.start))).max().unwrap_or(0)
+}
+
+/// Bytes promised to the guests of a case at one time, measured on so many arms, with so many that its workload makes.
+pub(super) fn promised(case: &Case, arms: u64, made: u64) -> u64 {
     let neighbours = case.neighbours.map_or(0, |n| n.guest.memory.0.saturating_mul(u64::from(n.count)));
     let measured = match &case.load {
         CaseLoad::Density { spec, .. } => spec.promised(case.guest.memory).0,
         load => case.guest.memory.0.saturating_mul(load.guests().count.into()),
     };
-    // The arms of a set make theirs one after the other.
-    let made = case.guest.memory.0.saturating_mul(case.made.into());
+    let made = case.guest.memory.0.saturating_mul(made);
     measured.saturating_mul(arms).saturating_add(neighbours).saturating_add(made)
 }
 
@@ -191,8 +208,9 @@ pub(super) fn promised(case: &Case, arms: u64) -> u64 {
 /// host's memory does.
 pub(super) fn memory_refusal(study: &Study, host: &HostFacts) -> Option<PlanRefusal> {
     // Arms take turns only where all that are alive at one time fit.
-    let case = study.cases.iter().filter(|case| !case.load.is_density()).max_by_key(|case| promised(case, 1))?;
-    let need = ByteSize(promised(case, 1));
+    let promised = |case: &Case| promised(case, 1, made_alone(study, case));
+    let case = study.cases.iter().filter(|case| !case.load.is_density()).max_by_key(|case| promised(case))?;
+    let need = ByteSize(promised(case));
     if need <= host.memory_available {
         return None;
     }
@@ -206,7 +224,14 @@ pub(super) fn memory_refusal(study: &Study, host: &HostFacts) -> Option<PlanRefu
     );
     let parts = match case.made {
         0 => parts,
-        made => format!("{parts}, and {} for each of {made} that the workload makes", asked(case.guest.memory)),
+        made => {
+            let pool = study.arms.iter().max_by_key(|arm| arm.start.pool()).filter(|arm| arm.start.pool() > made);
+            let whose = pool.map_or_else(
+                || format!("{made} that the workload makes"),
+                |arm| format!("{} in the pool of `{}`", arm.start.pool(), arm.id),
+            );
+            format!("{parts}, and {} for each of {whose}", asked(case.guest.memory))
+        }
     };
     Some(PlanRefusal::Memory { case: case.id.clone(), need, parts, available: host.memory_available })
 }

@@ -78,6 +78,7 @@ fn summary(plan: &Plan, host: &HostFacts) -> String {
         ("guests", guests(study, host)),
         ("held out", held_out(study)),
         ("memory", memory),
+        ("starts", starts(study)),
         ("host", density::host_memory(study)),
         ("trust", density::trust(study)),
         ("disk", vec![format!("{} at most", size(cost.disk))]),
@@ -95,6 +96,11 @@ fn summary(plan: &Plan, host: &HostFacts) -> String {
         plan.differences.iter().for_each(|difference| line(&mut text, &format!("  - {difference}")));
     }
     text
+}
+
+/// From what guests are started, where that is not from nothing.
+fn starts(study: &Study) -> Vec<String> {
+    study.arms.iter().filter_map(|arm| Some(format!("`{}`: {}", arm.id, arm.start.words()?))).collect()
 }
 
 /// Which report the study repeats.

@@ -102,7 +102,8 @@ fn whose(study: &Study, case: &Case, host: &HostFacts, catalog: &dyn Catalog) ->
 fn no_room(study: &Study, case: &Case, host: &HostFacts, catalog: &dyn Catalog) -> Option<String> {
     case.schedule.turns()?;
     let arms = at_once(study, case, host, catalog);
-    let (need, guests) = (ByteSize(cost::promised(case, arms)), cost::guests(case, arms));
+    let made = cost::made(study, case, host);
+    let (need, guests) = (ByteSize(cost::promised(case, arms, made)), cost::guests(case, arms).saturating_add(made));
     let whose = whose(study, case, host, catalog);
     if need > host.memory_available {
         let (need, there) = (human::asked(need), human::size(host.memory_available));
