@@ -125,7 +125,8 @@ def of_case(case: Case, theirs: dict[str, Any]) -> dict[str, Any]:
         "requests": requests,
         "resources": resources.of_case(case, always, bool(requests)),
         "limits": limits.of_case(case),
-        "operation": "request" if requests else "operation",
+        # The workload's own view may name it.
+        "operation": WORDS,
         "sections": Left("sections: what a workload's own view shows, by its own rules"),
         "cpu_searches": cpu_searches(case),
     }
@@ -164,13 +165,15 @@ def wanted(run: Run) -> list[dict[str, Any]]:
 
 
 def summary(run: Run) -> dict[str, Any]:
-    first = min(run.trials, key=lambda trial: seconds(trial.started_at), default=None)
+    # Of figures that others published nobody knows when they began.
+    begun = [trial for trial in run.trials if trial.started_at]
+    first = min(begun, key=lambda trial: seconds(trial.started_at), default=None)
     return {
         "id": run.id,
         "tare_version": run.version,
         "root_hash": run.root_hash,
         "started_at": first.started_at if first else "",
-        "finished_at": or_words(run.finished and run.trials),
+        "finished_at": or_words(run.finished and begun),
         "planned": len(wanted(run)),
         "completed": sum(trial.completed for trial in run.trials),
         "wall_s": total(run.trials, "wall_s"),
