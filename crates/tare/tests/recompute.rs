@@ -112,6 +112,24 @@ fn folders_of_every_kind_have_the_same_figures_by_the_second_path() {
 }
 
 #[test]
+fn figures_that_others_published_are_made_again_too() {
+    if python().is_none() {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let tables = Path::new(env!("CARGO_MANIFEST_DIR")).join("../import/published");
+    let tables = std::fs::read_dir(tables).unwrap().map(|entry| entry.unwrap().path());
+    let tables: Vec<PathBuf> = tables.filter(|path| path.extension().is_some_and(|end| end == "csv")).collect();
+    let imported = tare().arg("import").args(&tables).arg("--out").arg(place.path().join("imported")).output().unwrap();
+    expect_code(&imported, 0);
+    for run in std::fs::read_dir(place.path().join("imported")).unwrap().map(|entry| entry.unwrap().path()) {
+        let said = recomputed(&run);
+        assert_eq!((count(&said, "mismatches"), count(&said, "left_out")), (0, 0), "{said:#}");
+        assert!(count(&said, "checked") > 100, "{said:#}");
+    }
+}
+
+#[test]
 fn its_own_tests_pass() {
     let Some(python) = python() else { return };
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("recompute/tests");
