@@ -223,6 +223,8 @@ setup_tests() {
     }
     has lintian || missing+=(lintian)
     has rpmbuild || missing+=(rpm)
+    # The system's, whichever comes first in the search path: figures are recomputed with them.
+    /usr/bin/python3 -I -c 'import numpy, scipy' 2>/dev/null || missing+=(python3-numpy python3-scipy)
     [[ ${#missing[@]} -eq 0 ]] || without_starting install_packages optional "${missing[@]}"
     # The tests need the program, not a service that would listen from the next start of this machine on.
     [[ -n $had_server || $EUID -ne 0 ]] || systemctl disable ssh.service ssh.socket >/dev/null 2>&1 || true

@@ -32,6 +32,7 @@ mod located;
 mod marked;
 mod method;
 mod missing;
+mod normals;
 mod objective;
 mod offered;
 mod paired;

@@ -3,12 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use rand::rngs::StdRng;
-use rand::{RngExt, SeedableRng};
-use rand_distr::{Distribution, StandardNormal};
-
 use crate::estimate::{ALPHA, POWER, TwoSamples};
 use crate::located::RANK_BLOCKS_MIN;
+use crate::normals::Normals;
 use crate::{rank, student};
 
 /// Studies made up for each rule: the standard error of a power of 80 % is 0.6 %.
@@ -101,8 +98,8 @@ static SHIFTS_MADE: Mutex<BTreeMap<(usize, usize, u32), Option<f64>>> = Mutex::n
 
 /// See [`Rule::factor`].
 fn shift_factor(from: usize, to: usize, comparisons: u32) -> Option<f64> {
-    let mut rng = StdRng::seed_from_u64((from * 100 + to) as u64);
-    let mut runs = |n: usize| -> Vec<f64> { (0..n).map(|_| StandardNormal.sample(&mut rng)).collect() };
+    let mut normals = Normals::new((from * 100 + to) as u64);
+    let mut runs = |n: usize| -> Vec<f64> { (0..n).map(|_| normals.draw()).collect() };
     let mut stated: Vec<f64> = (0..STUDIES)
         .filter_map(|_| {
             let spread = pooled(&runs(from), &runs(to))?;
@@ -149,12 +146,12 @@ fn simulated(rule: Rule) -> Arc<Simulated> {
 /// A difference moves the interval and the estimate with it, so from which difference on a study calls one follows from a study without any.
 /// Noise is normal and of equal spread in every trial.
 fn simulate(rule: Rule) -> Simulated {
-    let mut rng = StdRng::seed_from_u64(rule.blocks as u64);
+    let mut normals = Normals::new(rule.blocks as u64);
     let alpha = ALPHA / f64::from(rule.comparisons.max(1));
     let (mut needed, mut stated) = (Vec::with_capacity(STUDIES), Vec::with_capacity(STUDIES));
     for _ in 0..STUDIES {
-        let spread = student::deviation(&study(rule.blocks, &mut rng).0);
-        let (arm, replica) = study(rule.blocks, &mut rng);
+        let spread = student::deviation(&study(rule.blocks, &mut normals).0);
+        let (arm, replica) = study(rule.blocks, &mut normals);
         let Some((value, low)) = low_end(&arm, alpha) else { continue };
         let beyond_floor = if rule.with_floor { floor(&replica) - value } else { f64::NEG_INFINITY };
         let size = (-low).max(beyond_floor);
@@ -184,11 +181,8 @@ fn floor(replica: &[f64]) -> f64 {
 
 /// Log ratios of an arm and of the baseline's replica to one baseline: each trial has its own noise, so that the two share
 /// half of their variance. Their standard deviation is 1.
-pub(crate) fn study(blocks: usize, rng: &mut impl RngExt) -> (Vec<f64>, Vec<f64>) {
-    let mut trial = || -> f64 {
-        let noise: f64 = StandardNormal.sample(rng);
-        noise / std::f64::consts::SQRT_2
-    };
+pub(crate) fn study(blocks: usize, normals: &mut Normals) -> (Vec<f64>, Vec<f64>) {
+    let mut trial = || normals.draw() / std::f64::consts::SQRT_2;
     let mut pair = |_| {
         let base = trial();
         (trial() - base, trial() - base)

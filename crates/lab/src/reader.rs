@@ -36,18 +36,31 @@ const KEPT: CapabilitySet = CapabilitySet::DAC_OVERRIDE;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedPath {
     path: PathBuf,
-    writable: bool,
+    access: Access,
+}
+
+/// What is done with a named path. Of two names of one path the later kind stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Access {
+    Read,
+    Run,
+    Write,
 }
 
 impl NamedPath {
     /// A file or folder that is only read.
     pub fn read(path: &Path) -> Self {
-        Self { path: path.to_owned(), writable: false }
+        Self { path: path.to_owned(), access: Access::Read }
+    }
+
+    /// A folder of the system's, of which programs are run too.
+    pub fn run(path: &Path) -> Self {
+        Self { path: path.to_owned(), access: Access::Run }
     }
 
     /// A folder in which files are written.
     pub fn written(path: &Path) -> Self {
-        Self { path: path.to_owned(), writable: true }
+        Self { path: path.to_owned(), access: Access::Write }
     }
 
     /// The path, as it was named.
@@ -77,7 +90,8 @@ impl NamedPath {
 pub fn confine_reader(named: &[NamedPath]) -> Result<()> {
     sys::close_inherited().map_err(|e| refused("close inherited descriptors", e))?;
     let directory = std::env::current_dir().ok();
-    let owner = named.iter().find(|named| named.writable).and_then(|named| fs::metadata(&named.path).ok());
+    let owner =
+        named.iter().find(|named| named.access == Access::Write).and_then(|named| fs::metadata(&named.path).ok());
     let owner = owner.map(|found| (found.uid(), found.gid()));
     sys::unshare(sys::Unshare::Reader).map_err(|e| refused("make namespaces for reading", e))?;
     mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)
@@ -94,19 +108,21 @@ fn refused(tried: impl Into<String>, source: impl Into<std::io::Error>) -> LabEr
 
 /// The mount of each path that is there, not attached anywhere yet, by its canonical path.
 fn trees(named: &[NamedPath]) -> Result<BTreeMap<PathBuf, OwnedFd>> {
-    let mut writable: BTreeMap<PathBuf, bool> = BTreeMap::new();
+    let mut all: BTreeMap<PathBuf, Access> = BTreeMap::new();
     for named in named {
         if let Ok(path) = fs::canonicalize(&named.path) {
-            *writable.entry(path).or_default() |= named.writable;
+            let access = all.entry(path).or_insert(named.access);
+            *access = named.access.max(*access);
         }
     }
-    let tree = |(path, writable): (PathBuf, bool)| {
+    let tree = |(path, access): (PathBuf, Access)| {
         let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
         let tree = open_tree(CWD, &path, flags).map_err(|e| refused(format!("take {}", path.display()), e))?;
-        sys::restrict_mount(&tree, !writable).map_err(|e| refused(format!("restrict {}", path.display()), e))?;
+        sys::restrict_mount(&tree, access != Access::Write, access == Access::Run)
+            .map_err(|e| refused(format!("restrict {}", path.display()), e))?;
         Ok((path, tree))
     };
-    writable.into_iter().map(tree).collect()
+    all.into_iter().map(tree).collect()
 }
 
 /// Makes a root of the mounts alone and enters it.
@@ -209,7 +225,7 @@ fn pivot(place: &Path) -> Result<()> {
     std::env::set_current_dir(place).map_err(|e| refused("go to the new root", e))?;
     let root = rustix::fs::open(".", rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC, rustix::fs::Mode::empty())
         .map_err(|e| refused("open the new root", e))?;
-    sys::restrict_mount(&root, true).or_else(|e| {
+    sys::restrict_mount(&root, true, false).or_else(|e| {
         // The root may be a folder that was named, and then is restricted as far as is right.
         if e.raw_os_error() == Some(libc::EINVAL) { Ok(()) } else { Err(refused("make the new root read-only", e)) }
     })?;

@@ -78,10 +78,11 @@ pub(crate) fn close_inherited() -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Lets nothing on a mount be run, be a device or lend its owner's rights, and, if so asked, nothing be written.
-pub(crate) fn restrict_mount(mount: impl AsFd, read_only: bool) -> io::Result<()> {
+/// Lets nothing on a mount be a device or lend its owner's rights and, unless it `runs`, nothing be run; if so asked, nothing be written.
+pub(crate) fn restrict_mount(mount: impl AsFd, read_only: bool, runs: bool) -> io::Result<()> {
     let writing = if read_only { libc::MOUNT_ATTR_RDONLY } else { 0 };
-    let attr_set = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_NOEXEC | writing;
+    let running = if runs { 0 } else { libc::MOUNT_ATTR_NOEXEC };
+    let attr_set = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | running | writing;
     let attributes = libc::mount_attr { attr_set, attr_clr: 0, propagation: 0, userns_fd: 0 };
     // SAFETY: the path is a terminated string, and empty: the descriptor is meant. `attributes` is the structure that the call
     // expects, of the size that is passed; both outlive the call.

@@ -76,7 +76,9 @@ pub enum Command {
     ///
     /// Checks the chain of the journal, the files that the run began with, the digest of every trial, and that just the
     /// acknowledged trials are stored; prints the root hash and each problem with its remedy. A run that was cut short is as it was
-    /// written. Ends with 1 where something was altered, or is not what --root says.
+    /// written. Ends with 1 where something was altered, or is not what --root says. With --recompute a second program, which shares no
+    /// code with the analysis, makes the findings again from the results (docs/reference/verify.md); ends with 1 where a figure
+    /// differs, or where findings.json is not what tare makes of the results, and with 4 without Python, numpy and scipy.
     Verify(VerifyArguments),
     /// Compare runs with runs, such as before and after an upgrade.
     ///
@@ -299,6 +301,9 @@ pub struct VerifyArguments {
     /// The root hash that the folder must have, as the run or its report printed it.
     #[arg(long, value_name = "HASH", value_parser = root_hash)]
     pub root: Option<String>,
+    /// Make every figure of the findings again by a second path, and compare. Needs `python3` with numpy and scipy.
+    #[arg(long)]
+    pub recompute: bool,
     /// How to print.
     #[command(flatten)]
     pub shown: FormatArgument,

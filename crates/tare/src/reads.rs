@@ -6,6 +6,7 @@ use tare_lab::NamedPath;
 
 use crate::args::{Command, GateArguments, ImportArguments};
 use crate::commands::gate::step_summary;
+use crate::commands::verify;
 use crate::place;
 
 /// The paths that a command names which reads what strangers may have made; `None` for every other command.
@@ -17,11 +18,15 @@ pub fn named(command: &Command) -> Option<Vec<NamedPath>> {
         Command::Compare(arguments) => arguments.before.iter().chain(&arguments.after).map(read).collect(),
         Command::Audit(arguments) => arguments.runs.iter().map(read).collect(),
         Command::Size(arguments) => vec![read(&arguments.run)],
-        Command::Verify(arguments) => vec![read(&arguments.run)],
         Command::Gate(arguments) => gate(arguments),
         Command::Export(arguments) => {
             let out = arguments.out.iter().map(|file| NamedPath::made(file));
             std::iter::once(read(&arguments.run)).chain(out).collect()
+        }
+        Command::Verify(arguments) => {
+            let system =
+                verify::SYSTEM.iter().filter(|_| arguments.recompute).map(|path| NamedPath::run(Path::new(path)));
+            system.chain([read(&arguments.run)]).collect()
         }
         Command::Import(arguments) => import(arguments),
         _ => return None,

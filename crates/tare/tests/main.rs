@@ -26,6 +26,7 @@ mod published;
 mod reader;
 mod readme;
 mod reaper;
+mod recompute;
 mod remote;
 mod run;
 mod said;

@@ -98,7 +98,8 @@ fn trial(plan: &Plan, index: u32, off: f64) -> TrialRecord {
     record
 }
 
-fn written(folder: &Path, blocks: u32, off: f64) -> String {
+/// A run folder in this one.
+pub(crate) fn written(folder: &Path, blocks: u32, off: f64) -> String {
     let plan = plan(blocks);
     let trials: Vec<TrialRecord> = (0..plan.trials.len() as u32).map(|index| trial(&plan, index, off)).collect();
     let dir = folder.join("run");

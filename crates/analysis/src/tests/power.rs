@@ -1,11 +1,10 @@
 //! What a study of so many blocks sees: the sizes that `power.rs` states are checked by sending made-up studies through the verdict.
 
-use rand::SeedableRng;
-use rand::rngs::StdRng;
 use tare_model::findings::Verdict;
 
 use super::simulation::verdict_of;
 use crate::estimate::POWER;
+use crate::normals::Normals;
 use crate::power::{self, Rule, study};
 
 const NOISE: f64 = 0.01;
@@ -16,11 +15,11 @@ fn ratios(logs: &[f64], shift: f64) -> Vec<f64> {
 
 /// Share of studies that call a difference of the stated size one, where the size is stated by a study before.
 fn seen(n: usize, with_floor: bool, studies: usize) -> f64 {
-    let mut rng = StdRng::seed_from_u64(4242 + n as u64);
+    let mut normals = Normals::new(4242 + n as u64);
     let claims = (0..studies).filter(|_| {
-        let before: Vec<f64> = study(n, &mut rng).0.iter().map(|x| x * NOISE).collect();
+        let before: Vec<f64> = study(n, &mut normals).0.iter().map(|x| x * NOISE).collect();
         let size = power::detectable(&before, with_floor, 1).unwrap();
-        let (arm, replica) = study(n, &mut rng);
+        let (arm, replica) = study(n, &mut normals);
         let replica = with_floor.then(|| ratios(&replica, 0.0));
         verdict_of(&ratios(&arm, size), replica.as_deref()) == Verdict::Worse
     });
@@ -39,10 +38,10 @@ fn what_is_said_to_be_seen_is_seen_four_times_in_five() {
 fn equal_arms_are_called_different_in_at_most_one_of_twenty_with_a_floor_and_without() {
     const STUDIES: u32 = 1500;
     for n in [3, 6, 12] {
-        let mut rng = StdRng::seed_from_u64(31 + n as u64);
+        let mut normals = Normals::new(31 + n as u64);
         let mut claims = [0, 0];
         for _ in 0..STUDIES {
-            let (arm, replica) = study(n, &mut rng);
+            let (arm, replica) = study(n, &mut normals);
             let replica = ratios(&replica, 0.0);
             for (count, replica) in claims.iter_mut().zip([None, Some(&replica[..])]) {
                 let claim = matches!(verdict_of(&ratios(&arm, 0.0), replica), Verdict::Better | Verdict::Worse);

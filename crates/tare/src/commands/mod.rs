@@ -21,7 +21,7 @@ mod report;
 mod run;
 mod schema;
 mod size;
-mod verify;
+pub mod verify;
 
 use crate::args::Command;
 use crate::exit::{Exit, Failure};
