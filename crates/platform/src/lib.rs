@@ -22,6 +22,7 @@ mod guest;
 mod guest_mount;
 mod guest_setup;
 mod held;
+mod landlock;
 mod launch;
 mod machine;
 mod merging;
@@ -51,6 +52,7 @@ mod oci;
 mod podman;
 mod qemu;
 mod ssh;
+mod systemd_run;
 
 pub use channel::Tail;
 pub use client::{ClientPlace, client, services};

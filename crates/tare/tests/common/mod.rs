@@ -168,6 +168,28 @@ pub fn write_study(folder: &Path, text: &str) -> PathBuf {
     path
 }
 
+/// The command that runs a study as the user nobody, into the folder `run` of a place of the user's.
+pub fn run_as_nobody(study: &str) -> (tempfile::TempDir, Command) {
+    let place = tempfile::Builder::new().prefix("tare-nobody").tempdir_in("/tmp").unwrap();
+    // The program may lie where others cannot look.
+    let program = std::env::var_os("TARE_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_tare").into());
+    let agent = std::env::var_os("TARE_AGENT").map(PathBuf::from);
+    let agent = agent.unwrap_or_else(|| Path::new(&program).with_file_name("tare-agent"));
+    std::fs::copy(&program, place.path().join("tare")).unwrap();
+    std::fs::copy(agent, place.path().join("tare-agent")).unwrap();
+    let study = write_study(place.path(), study);
+    std::fs::set_permissions(&study, std::fs::Permissions::from_mode(0o644)).unwrap();
+    std::os::unix::fs::chown(place.path(), Some(65_534), Some(65_534)).unwrap();
+    let mut command = Command::new("setpriv");
+    command
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--", "./tare", "run", "study.toml", "--out", "run"])
+        .env_remove("TARE_AGENT")
+        .env_remove("XDG_RUNTIME_DIR")
+        .env("TARE_ALONGSIDE", "true")
+        .current_dir(place.path());
+    (place, command)
+}
+
 /// Everything on this host that carries the name of a run of tare's: control groups, processes, state
 /// directories, mounts. Other tests run at the same time, so only runs into `folder` count.
 pub fn left_by_runs_into(folder: &Path) -> Vec<String> {
