@@ -186,6 +186,8 @@ pub fn run_as_nobody(study: &str) -> (tempfile::TempDir, Command) {
         .env_remove("TARE_AGENT")
         .env_remove("XDG_RUNTIME_DIR")
         .env("TARE_ALONGSIDE", "true")
+        // Where the user may keep what is made once.
+        .env("HOME", place.path())
         .current_dir(place.path());
     (place, command)
 }
