@@ -1,6 +1,7 @@
 //! What the end-to-end tests share: the real program, small studies, and eyes for what is left behind.
 #![allow(dead_code, reason = "one of the programs uses a part of it")]
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
