@@ -5,6 +5,7 @@
 
 mod calls;
 mod filter;
+mod landlock;
 mod paths;
 mod sys;
 
@@ -16,10 +17,11 @@ use rustix::thread::{
     set_capabilities, set_no_new_privs,
 };
 use tare_model::guest::Seccomp;
-use tare_wire::confine::capability_bits;
+use tare_wire::confine::{Confinement, capability_bits};
 
 use crate::error::{EnterError, during};
 
+pub use landlock::facts as landlock_facts;
 pub use paths::open_paths;
 
 static CONFINED: AtomicBool = AtomicBool::new(false);
@@ -29,18 +31,21 @@ pub fn is_confined() -> bool {
     CONFINED.load(Ordering::Relaxed)
 }
 
-/// Gives up what a guest has no use for: views of the kernel, capabilities, new privileges, system calls.
+/// Gives up what a guest has no use for: views of the kernel, capabilities, new privileges, system calls; and by Landlock, where that is
+/// asked for, rights on files and ports.
 ///
 /// # Errors
 /// What could not be given up, and why. The process is then to end: it has more than it should.
-pub fn confine(seccomp: Seccomp) -> Result<(), EnterError> {
+pub fn confine(asked: &Confinement) -> Result<(), EnterError> {
     // It takes CAP_SYS_ADMIN, which a platform's own program may have taken away. What stays open then is read back.
     if holds(CapabilitySet::SYS_ADMIN)? {
         paths::close()?;
     }
     set_no_new_privs(true).map_err(during("give up new privileges"))?;
     drop_capabilities()?;
-    if seccomp == Seccomp::Default {
+    // After the mounts: from here on nobody inside changes those.
+    asked.landlock.as_ref().map_or(Ok(()), landlock::restrict)?;
+    if asked.seccomp == Seccomp::Default {
         sys::install(&filter::program()?).map_err(during("install the filter of system calls (seccomp)"))?;
     }
     CONFINED.store(true, Ordering::Relaxed);

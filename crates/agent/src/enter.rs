@@ -185,7 +185,7 @@ fn settle(launch: &Launch) -> Result<(), EnterError> {
         rustix::system::sethostname(name.as_bytes()).map_err(during("set the host name"))?;
     }
     // Last: what was done so far takes what is given up now.
-    launch.confine.map_or(Ok(()), confine::confine)
+    launch.confine.as_ref().map_or(Ok(()), confine::confine)
 }
 
 /// Replaces this process by the program; returns only why it could not.

@@ -35,6 +35,7 @@ pub fn read() -> AgentFacts {
     ];
     if confine::is_confined() {
         facts.extend(confinement(&file("/proc/self/status")));
+        facts.extend(confine::landlock_facts());
     }
     facts.extend(age::user_space_began_ns().map(|ns| (USER_SPACE_BEGAN.to_owned(), ns.to_string())));
     for (name, mtu) in interfaces(&file("/proc/net/dev")) {

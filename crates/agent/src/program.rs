@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use crate::{age, channel, confine, enter, exit, init, session, sys};
 use tare_model::guest::Seccomp;
+use tare_wire::confine::Confinement;
 use tare_wire::launch::{Launch, WAITING};
 
 const USAGE: &str = "\
@@ -14,7 +15,7 @@ tare-agent is started by tare inside a guest; it is not meant to be run by hand.
 
   tare-agent                  serve requests on standard input and output
   tare-agent --confine LEVEL  the same, after giving up what a guest has no use for; with a filter of system
-                              calls at LEVEL `default`, without one at `off`
+                              calls at LEVEL `default`, without one at `off`; JSON behind it are rules of Landlock
   tare-agent --channel PATH   serve requests on a character device or socket file
   tare-agent wait ARGUMENTS   say so on standard output, wait for one byte on standard input, then begin anew
                               with the arguments
@@ -34,7 +35,8 @@ pub fn main() -> ExitCode {
         // The kernel hands on words that it does not know.
         _ if init::is_wanted() => init::run(),
         [] => serve_on_stdio(),
-        ["--confine", level] => confine_and_serve(level),
+        ["--confine", level] => confine_and_serve(level, None),
+        ["--confine", level, rules] => confine_and_serve(level, Some(rules)),
         ["--channel", path] => serve_on_device(Path::new(path)),
         ["wait", rest @ ..] => wait_and_begin(rest),
         ["enter", json] => enter_and_serve(json),
@@ -70,9 +72,11 @@ fn serve_on_stdio() -> ExitCode {
     }
 }
 
-fn confine_and_serve(level: &str) -> ExitCode {
-    let Some(level) = Seccomp::named(level) else { return complain(USAGE, exit::USAGE) };
-    match confine::confine(level) {
+fn confine_and_serve(level: &str, rules: Option<&str>) -> ExitCode {
+    let (Some(seccomp), Ok(landlock)) = (Seccomp::named(level), rules.map(serde_json::from_str).transpose()) else {
+        return complain(USAGE, exit::USAGE);
+    };
+    match confine::confine(&Confinement { seccomp, landlock }) {
         Ok(()) => serve_on_stdio(),
         Err(error) => complain(&error.to_string(), exit::NOT_ENTERED),
     }

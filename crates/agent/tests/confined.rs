@@ -3,7 +3,7 @@
 use std::process::{Command, Output};
 
 use tare_model::guest::Seccomp;
-use tare_wire::confine::{MASKED, READ_ONLY, capability_bits};
+use tare_wire::confine::{Confinement, Landlock, MASKED, READ_ONLY, capability_bits, landlock_version};
 
 const AGENT: &str = env!("CARGO_BIN_EXE_tare-agent");
 
@@ -13,6 +13,10 @@ fn skipped(reason: &str) {
 
 /// What a script of a guest's says, whose agent is started by a shell that runs `before`, as `by`.
 fn said(by: &[&str], before: &str, confine: Option<Seccomp>, script: &str) -> Output {
+    confined(by, before, confine.map(Confinement::from), script)
+}
+
+fn confined(by: &[&str], before: &str, confine: Option<Confinement>, script: &str) -> Output {
     let launch = serde_json::json!({
         "cgroup_procs": [], "netns": null, "cpu_set": [], "unshare": [], "root": null, "hostname": null,
         "confine": confine, "argv": ["sh", "-c", script],
@@ -94,4 +98,38 @@ fn what_was_open_where_it_was_started_is_not_handed_on() {
         let open = text(&said(by, "exec 7</ 9</etc/passwd;", confine, "ls -l /proc/$$/fd"));
         assert!(!open.contains("-> /\n") && !open.contains("/etc/passwd"), "{open}");
     }
+}
+
+/// What the rules let a program do ends well, and all else is refused; whoever is root might do it by the modes of the files. `bash` connects
+/// to a port by a path.
+const UNDER_RULES: &str = r#"
+cat "$BESIDE" && cd "$FOLDER" && mkdir a b && echo x >a/f && mv a/f b/f && ln b/f a/g && true >/dev/null || exit 9
+connect() { bash -c ": </dev/tcp/127.0.0.1/$1"; }
+for try in 'true >>"$BESIDE"' 'true >"$BESIDE"' 'rm "$BESIDE"' 'ln b/f "$BESIDE.new"' 'mkdir /tare-test' 'mkdir link/tare-test' 'connect 9'; do
+    if eval "$try" 2>errors; then echo "can: $try"; fi
+    grep -q 'Permission denied' errors || { echo "$try is refused otherwise:"; cat errors; }
+done
+connect 11 2>errors
+grep -q refused errors || cat errors
+rm -r a b errors
+"#;
+
+#[test]
+fn under_landlock_files_are_written_and_ports_used_only_where_the_rules_let_it() {
+    match landlock_version() {
+        Ok(4..) => {}
+        other => return skipped(&format!("this kernel has no Landlock for ports: {other:?}")),
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink("/usr", folder.path().join("link")).unwrap();
+    let beside = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(beside.path(), "kept").unwrap();
+    let before = format!("export FOLDER='{}' BESIDE='{}';", folder.path().display(), beside.path().display());
+    for by in roots() {
+        let write = vec!["/dev".into(), folder.path().into(), "/not/there".into()];
+        let landlock = Landlock { write, tcp_bind: None, tcp_connect: Some(vec![11]) };
+        let under = Confinement { seccomp: Seccomp::Default, landlock: Some(landlock) };
+        assert_eq!(text(&confined(by, &before, Some(under), UNDER_RULES)), "kept", "{by:?}");
+    }
+    assert_eq!(std::fs::read_to_string(beside.path()).unwrap(), "kept");
 }

@@ -13,7 +13,7 @@ use rustix::process::Rlimit;
 use tare_wire::confine::{CAPABILITIES, MASKED, READ_ONLY};
 use tare_wire::launch::Shown;
 
-use crate::builder::{confined, environment, limits};
+use crate::builder::{environment, limits};
 use crate::guest_setup::{AGENT, GuestSetup};
 use crate::parity::ranges;
 
@@ -104,7 +104,7 @@ impl Bundle<'_> {
 
     fn arguments(&self) -> Vec<String> {
         let wait = self.waits.then(|| "wait".to_owned());
-        [AGENT.to_owned()].into_iter().chain(wait).chain(confined(self.setup.seccomp)).collect()
+        [AGENT.to_owned()].into_iter().chain(wait).chain(self.setup.confined()).collect()
     }
 
     fn linux(&self) -> Result<oci_spec::runtime::Linux, OciSpecError> {

@@ -2,15 +2,21 @@
 
 use tare_model::guest::{ParityRow, Seccomp};
 use tare_wire::AgentFacts;
-use tare_wire::confine::capability_bits;
+use tare_wire::confine::{Confinement, capability_bits};
 
 use crate::parity::{fact, owned, row};
 
 /// The rows of a guest whose agent has confined itself, read inside.
-pub(crate) fn rows(level: Seccomp, facts: &AgentFacts) -> Vec<ParityRow> {
+pub(crate) fn rows(asked: &Confinement, facts: &AgentFacts) -> Vec<ParityRow> {
     let own = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let own = own.lines().find_map(|line| line.strip_prefix("Seccomp_filters:")?.trim().parse().ok());
-    rows_beside(level, facts, own.unwrap_or(0))
+    let mut rows = rows_beside(asked.seccomp, facts, own.unwrap_or(0));
+    rows.extend(asked.landlock.as_ref().map(|_| {
+        let version = fact(facts, "landlock version").unwrap_or("not known");
+        let note = format!("version {version} of its interface; the agent tries inside what the rules refuse");
+        row("Landlock", "in force", owned(facts, "landlock"), note)
+    }));
+    rows
 }
 
 /// The same where tare itself is under so many filters.
@@ -52,6 +58,8 @@ fn filter(level: Seccomp, facts: &AgentFacts, own: u32) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use tare_wire::confine::Landlock;
+
     use super::*;
 
     fn facts(values: [&str; 6]) -> AgentFacts {
@@ -81,5 +89,20 @@ mod tests {
         assert_eq!(equal(Seccomp::Default, [all, all, "0", "0", "0", "/proc/sys"], 0), [false; 4]);
         assert_eq!(equal(Seccomp::Off, [all, SET, "", "2", "1", ""], 0), [false; 4]);
         assert_eq!(equal(Seccomp::Default, [""; 6], 0), [false; 4], "an agent that says nothing");
+    }
+
+    #[test]
+    fn landlock_is_shown_where_it_was_asked_for_and_as_the_agent_found_it() {
+        let landlock = Landlock { write: Vec::new(), tcp_bind: None, tcp_connect: None };
+        let asked = Confinement { seccomp: Seccomp::Default, landlock: Some(landlock) };
+        let found = |asked: &Confinement, said: Option<&str>| {
+            let facts = said.map(|said| ("landlock".to_owned(), said.to_owned())).into_iter().collect();
+            let rows = rows(asked, &AgentFacts { facts });
+            rows.iter().find(|row| row.resource == "Landlock").map(|row| row.equal)
+        };
+        assert_eq!(found(&asked, Some("in force")), Some(true));
+        assert_eq!(found(&asked, Some("not in force: it can make a directory in the root")), Some(false));
+        assert_eq!(found(&asked, None), Some(false));
+        assert_eq!(found(&Seccomp::Default.into(), None), None);
     }
 }

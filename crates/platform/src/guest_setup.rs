@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use tare_model::guest::{GuestSpec, Seccomp};
+use tare_wire::confine::Landlock;
 use tare_wire::launch::Shown;
 
 /// Where the agent is inside.
@@ -25,13 +26,23 @@ pub(crate) struct GuestSetup<'a> {
     pub data: &'a [Shown],
     /// The filter of system calls that the agent installs.
     pub seccomp: Seccomp,
+    /// The rules of Landlock that it puts itself under.
+    pub landlock: Option<&'a Landlock>,
+}
+
+impl GuestSetup<'_> {
+    /// The arguments of an agent that a platform's own program starts inside, and that confines itself there.
+    pub(crate) fn confined(&self) -> Vec<String> {
+        let rules = self.landlock.and_then(|rules| serde_json::to_string(rules).ok());
+        ["--confine", self.seccomp.name()].map(str::to_owned).into_iter().chain(rules).collect()
+    }
 }
 
 #[cfg(test)]
 impl<'a> GuestSetup<'a> {
     /// A guest for tests.
     pub(crate) fn of(spec: &'a GuestSpec, agent: &'a str, data: &'a [Shown]) -> Self {
-        Self { spec, run_id: "r", agent: Path::new(agent), data, seccomp: spec.seccomp }
+        Self { spec, run_id: "r", agent: Path::new(agent), data, seccomp: spec.seccomp, landlock: None }
     }
 }
 

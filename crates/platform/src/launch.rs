@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use tare_lab::RUN_VARIABLE;
-use tare_model::guest::Seccomp;
 use tare_wire::launch::Launch;
 
 use crate::program::PATH;
@@ -57,11 +56,6 @@ pub(crate) fn plain_launch() -> Launch {
         confine: None,
         argv: Vec::new(),
     }
-}
-
-/// The arguments of an agent that a platform's own program starts inside, and that confines itself there.
-pub(crate) fn confined(level: Seccomp) -> [String; 2] {
-    ["--confine".to_owned(), level.name().to_owned()]
 }
 
 /// The agent's path, which must be absolute: it is used by programs with other working directories.

@@ -24,6 +24,7 @@ mod guest_setup;
 mod held;
 mod host_figures;
 mod host_view;
+mod landlock;
 mod launch;
 mod machine;
 mod merging;
@@ -53,6 +54,7 @@ mod oci;
 mod podman;
 mod qemu;
 mod ssh;
+mod systemd_run;
 
 pub use channel::Tail;
 pub use client::{ClientPlace, client, services};

@@ -6,6 +6,7 @@ use tare_model::Refusal;
 pub use crate::entry::{Entry, Variant};
 use crate::{
     Reach, bubblewrap, container, containerd, docker, libvirt, lxc, native, nspawn, null, oci, podman, qemu, ssh,
+    systemd_run,
 };
 
 /// Every platform, the plainest first.
@@ -17,6 +18,7 @@ pub fn all() -> &'static [Entry] {
         lxc::ENTRY,
         nspawn::ENTRY,
         bubblewrap::ENTRY,
+        systemd_run::ENTRY,
         oci::ENTRY,
         docker::ENTRY,
         podman::ENTRY,
@@ -170,6 +172,7 @@ mod tests {
             ("lxc", json!({}), None),
             ("nspawn", json!({}), None),
             ("bubblewrap", json!({}), None),
+            ("systemd-run", json!({}), Some("daemon")),
             ("oci", json!({}), None),
             ("oci", json!({"runtime": "crun"}), None),
             ("oci", json!({"runtime": "/opt/runsc-2026"}), Some("shared")),

@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tare_model::Refusal;
 use tare_model::field::FieldError;
-use tare_model::guest::GuestSpec;
+use tare_model::guest::{GuestSpec, Seccomp};
 use tare_model::layout::Attachment;
 use tare_model::study::Attach;
+use tare_wire::confine::Confinement;
 use tare_wire::launch::{Launch, Namespace, PrivateMount, Shown};
 
 use crate::attachment::in_directory;
@@ -19,6 +20,7 @@ use crate::builder::GuestBuilder;
 use crate::data_directory::DataDirectory;
 use crate::entry::FromOptions;
 use crate::error::Result;
+use crate::landlock::LandlockOption;
 use crate::options::Writes;
 use crate::rootfs::RootFs;
 use crate::{DataWanted, Guest, HostView, Notes, Platform, Site, program};
@@ -37,6 +39,60 @@ pub(crate) struct Options {
     /// makes one of its own in for each guest, and with `log-directory` another for the log of a database. Left out: `/var/lib/tare-data`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<DataDirectory>,
+    /// The filter of system calls of this arm's guests, `"default"` or `"off"`, where it differs from the study's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seccomp: Option<Seccomp>,
+    /// Whether the guest's programs are under rules of Landlock: `true`, or a table with `write`, the directories that they may write
+    /// beneath, `tcp-bind` and `tcp-connect`, the TCP ports that they may use. Takes Linux 5.19, for ports 6.7. Left out: they are not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub landlock: Option<LandlockOption>,
+}
+
+impl Options {
+    /// Reads the options.
+    ///
+    /// # Errors
+    /// Which field is wrong and why.
+    pub(crate) fn read(value: &Value) -> std::result::Result<Self, FieldError> {
+        let options: Self = crate::options::read(value)?;
+        options.data.iter().try_for_each(DataDirectory::check)?;
+        options.landlock.iter().try_for_each(LandlockOption::check)?;
+        Ok(options)
+    }
+
+    /// Looks whether there is on this host what the options need.
+    ///
+    /// # Errors
+    /// What is not there, and the remedy.
+    pub(crate) fn look(&self) -> std::result::Result<(), Refusal> {
+        self.data.iter().try_for_each(DataDirectory::look)?;
+        self.landlock.iter().try_for_each(LandlockOption::look)?;
+        self.rootfs.look()
+    }
+
+    /// What a user should know of guests with these options on this host.
+    pub(crate) fn notes(&self, host: &HostView) -> Notes {
+        let mut notes = host.notes();
+        if host.rootless && self.rootfs == RootFs::Overlay {
+            notes.push("without root, top directories with other mounts below them are read-only in the guest".into());
+        }
+        notes
+    }
+
+    /// How the agent of a guest with this specification confines itself.
+    pub(crate) fn confinement(&self, spec: &GuestSpec) -> Confinement {
+        let landlock = self.landlock.as_ref().and_then(LandlockOption::rules);
+        Confinement { seccomp: self.seccomp.unwrap_or(spec.seccomp), landlock }
+    }
+
+    /// What a reader must know of the options.
+    pub(crate) fn disclosures(&self) -> Vec<String> {
+        let filter =
+            |level: &Seccomp| format!("The filter of system calls is at the level `{}` on this arm.", level.name());
+        let landlock = self.landlock.iter().filter_map(LandlockOption::disclosure);
+        let data = self.data.iter().flat_map(DataDirectory::disclosure);
+        self.seccomp.iter().map(filter).chain(landlock).chain(data).collect()
+    }
 }
 
 /// A guest that is begun.
@@ -48,6 +104,8 @@ pub(crate) struct Begun<'a> {
     pub lower: PathBuf,
     /// What it is shown of its data.
     pub data: Vec<Shown>,
+    /// How its agent confines itself.
+    pub confinement: Confinement,
     /// Its launch, in a mount namespace of its own and not yet in that of its link.
     pub launch: Launch,
     /// The network namespace of its link.
@@ -62,6 +120,8 @@ pub(crate) trait Starter: Send + Sync + 'static {
     const PROGRAM: &'static str;
     /// The package of Debian's that it is in.
     const PACKAGE: &'static str;
+    /// Whether it works in a user namespace, without root, and without limits.
+    const ROOTLESS: bool = false;
 
     /// What a reader of a report must know of it.
     fn disclosures() -> Vec<String>;
@@ -83,8 +143,7 @@ impl<S: Starter> FromOptions for SystemContainers<S> {
     type Options = Options;
 
     fn read(value: &Value) -> std::result::Result<Options, FieldError> {
-        let options: Options = crate::options::read(value)?;
-        options.data.iter().try_for_each(DataDirectory::check).map(|()| options)
+        Options::read(value)
     }
 
     fn new(options: Options) -> Self {
@@ -94,11 +153,12 @@ impl<S: Starter> FromOptions for SystemContainers<S> {
 
 impl<S: Starter> Platform for SystemContainers<S> {
     fn look(&self, host: &HostView) -> std::result::Result<Notes, Refusal> {
-        host.root_and_limits("it mounts the guest's root and sets up its devices")?;
+        if !S::ROOTLESS {
+            host.root_and_limits("it mounts the guest's root and sets up its devices")?;
+        }
         self.program()?;
-        self.options.data.iter().try_for_each(DataDirectory::look)?;
-        self.options.rootfs.look()?;
-        Ok(Vec::new())
+        self.options.look()?;
+        Ok(self.options.notes(host))
     }
 
     fn check(&self, host: &HostView) -> std::result::Result<Notes, Refusal> {
@@ -111,7 +171,7 @@ impl<S: Starter> Platform for SystemContainers<S> {
     fn disclosures(&self) -> Vec<String> {
         let mut disclosures = vec![self.options.rootfs.disclosure(self.options.upper)];
         disclosures.extend(S::disclosures());
-        disclosures.extend(self.options.data.iter().flat_map(DataDirectory::disclosure));
+        disclosures.extend(self.options.disclosures());
         disclosures
     }
 
@@ -136,7 +196,8 @@ impl<S: Starter> Platform for SystemContainers<S> {
         let mut launch = builder.held()?;
         launch.unshare = vec![Namespace::Mount];
         let folder = builder.directory()?;
-        S::start(Begun { builder, program, lower, data, launch, netns, folder }, &self.options)
+        let confinement = builder.confine_as(self.options.confinement(spec));
+        S::start(Begun { builder, program, lower, data, confinement, launch, netns, folder }, &self.options)
     }
 }
 

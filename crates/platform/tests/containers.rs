@@ -59,6 +59,11 @@ fn a_sandbox_of_bubblewrap_conforms() {
     conforms("bubblewrap", "bubblewrap", &json!({}), &fully());
 }
 
+#[test]
+fn a_service_of_systemd_conforms() {
+    conforms("systemd-run", "systemd-run", &json!({}), &fully());
+}
+
 /// A small root file system with the directories that all containers have.
 fn root_in(place: &Path) -> Option<PathBuf> {
     let root = place.join("root");
@@ -536,4 +541,41 @@ fn an_engine_that_cannot_be_used_says_why() {
         let error = (entry.check_options)(&json!({"runtime": "kata-runtime"})).unwrap_err();
         assert_eq!(error.path, ["runtime"], "{error}");
     }
+}
+
+/// Tries what the rules of Landlock refuse, and does what they allow; says what differs.
+const UNDER_RULES: &str = "
+for there in /tmp /var/tmp /dev/shm; do echo x >$there/a && mkdir $there/d && mv $there/a $there/d/b && rm -r $there/d || echo no $there; done
+for there in / /usr /etc; do if mkdir $there/tare-test 2>/dev/null; then echo can $there; fi; done
+if (: >>/etc/hostname) 2>/dev/null; then echo can /etc/hostname; fi
+cat /etc/hostname >/dev/null || echo no reading
+";
+
+#[test]
+fn a_container_is_under_rules_of_landlock_where_its_arm_says_so() {
+    let _turn = turn();
+    let Some(agent) = agent() else { return };
+    let ports = json!({"landlock": {"tcp-bind": [0], "tcp-connect": []}});
+    let Some(ground) = Ground::new("landlock", &agent) else { return };
+    for (number, name) in ["container", "bubblewrap", "nspawn", "lxc"].into_iter().enumerate() {
+        for (options, rows) in [(json!({"landlock": true}), 1), (ports.clone(), 1), (json!({"landlock": false}), 0)] {
+            if let Err(refusal) = check(name, &options, &agent) {
+                skipped(&format!("{name} {options}: {refusal}"));
+                continue;
+            }
+            let mut guest = ground.start(name, &options, &format!("ruled-{number}-{rows}"), 0).unwrap();
+            let found: Vec<_> = guest.parity().into_iter().filter(|row| row.resource == "Landlock").collect();
+            assert_eq!(found.len(), rows, "{name}: {found:?}");
+            assert!(found.iter().all(|row| row.equal && row.note.contains("version")), "{name}: {found:?}");
+            let said = executed(&*guest, UNDER_RULES).stdout;
+            let free = "can /\ncan /usr\ncan /etc\ncan /etc/hostname\n";
+            assert_eq!(String::from_utf8_lossy(&said), if rows == 0 { free } else { "" }, "{name} {options}");
+            guest.destroy().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_container_under_rules_of_landlock_conforms() {
+    conforms("landlock", "container", &json!({"landlock": true}), &shortly());
 }

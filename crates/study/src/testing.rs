@@ -28,6 +28,8 @@ struct PlainOptions {
     merge: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     upper: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    landlock: Option<bool>,
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -103,7 +105,7 @@ const fn kind<T: JsonSchema + DeserializeOwned + Serialize>(name: &'static str) 
     Kind { name, schema: || schemars::schema_for!(T).to_value(), check: checked::<T> }
 }
 
-const PLATFORMS: [Kind; 10] = [
+const PLATFORMS: [Kind; 11] = [
     kind::<PlainOptions>("null"),
     kind::<PlainOptions>("native"),
     kind::<PlainOptions>("container"),
@@ -111,6 +113,7 @@ const PLATFORMS: [Kind; 10] = [
     kind::<PlainOptions>("nspawn"),
     kind::<PlainOptions>("lxc"),
     kind::<PlainOptions>("bubblewrap"),
+    kind::<PlainOptions>("systemd-run"),
     kind::<Anything>("qemu"),
     kind::<Anything>("libvirt"),
     kind::<FarOptions>("far"),

@@ -231,6 +231,7 @@ fn containers() -> Vec<(&'static str, String)> {
         ("crun", arm("crun", "oci", "{ runtime = \"crun\" }")),
         ("nspawn", arm("nspawn", "nspawn", "{}")),
         ("lxc", arm("lxc", "lxc", "{}")),
+        ("systemd-run", arm("systemd-run", "systemd-run", "{}")),
         ("docker", arm("docker", "docker", "{}")),
         ("podman", arm("podman", "podman", "{}")),
         ("containerd", arm("containerd", "containerd", "{}")),
@@ -318,13 +319,14 @@ fn merged(ground: &Ground) {
 
 /// The tests that check a platform's conformance, one a platform, with the time that this host takes.
 fn conforms(ground: &Ground) {
-    const TESTS: [&str; 8] = [
+    const TESTS: [&str; 9] = [
         "platforms::native_conforms",
         "platforms::container_conforms",
         "platforms::oci_conforms_with_the_first_runtime",
         "containers::a_sandbox_conforms",
         "containers::a_container_of_systemd_conforms",
         "containers::a_container_of_lxc_conforms",
+        "containers::a_service_of_systemd_conforms",
         "machines::a_machine_over_the_hosts_root_conforms",
         "libvirt::a_machine_conforms",
     ];

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::common::{
-    CONTAINER, expect_code, is_root, left_by_runs_into, outcomes, small_study, stderr, stdout, tare, write_study,
+    CONTAINER, expect_code, findings, is_root, left_by_runs_into, outcomes, run_as_nobody, small_study, stderr, stdout,
+    tare, write_study,
 };
 
 const RUNC: &str = "[arms.runc]\nplatform = \"oci\"\noptions = { runtime = \"runc\" }";
@@ -79,4 +80,38 @@ fn control_groups_that_cannot_be_written_are_named() {
         "{OWN}; for at in $(awk '$3 ~ /^cgroup/ {{print $2}}' /proc/mounts); do mount -o remount,ro,bind $at || exit 77; done"
     );
     refused(&made, "", RUNC, &["/sys/fs/cgroup", "Read-only file system", "remedy"]);
+}
+
+/// A user makes namespaces where the host lets him; limits are for systemd to give, and may be missing.
+#[test]
+fn a_user_without_root_has_sandboxes_of_bubblewrap_and_rules_of_landlock() {
+    if !is_root() {
+        return;
+    }
+    if Command::new("bwrap").arg("--version").output().is_err() {
+        return tare_testkit::skipped("needs bwrap");
+    }
+    let ruled = |arm: &str, platform: &str| {
+        format!(
+            "[arms.{arm}]\nplatform = \"{platform}\"\n[arms.{arm}-ruled]\nplatform = \"{platform}\"\noptions = {{ landlock = true }}\n"
+        )
+    };
+    let arms = ruled("container", "container") + &ruled("sandbox", "bubblewrap");
+    let (place, mut command) = run_as_nobody(&small_study(1, &arms));
+    let output = command.output().unwrap();
+    let said = stderr(&output);
+    if ["user namespace", "Landlock"].iter().any(|missing| said.contains(missing)) && !output.status.success() {
+        return tare_testkit::skipped(&format!("needs setpriv, unprivileged user namespaces and Landlock: {said}"));
+    }
+    expect_code(&output, 0);
+    let out = place.path().join("run");
+    assert!(outcomes(&out).iter().all(|own| own == "completed"), "{said}");
+    let found = findings(&out);
+    let ruled = |arm: &serde_json::Value| arm["arm"].as_str().unwrap().ends_with("-ruled");
+    let arms = found["parity"].as_array().unwrap();
+    assert_eq!((arms.iter().filter(|arm| ruled(arm)).count(), arms.len()), (2, 5), "{arms:?}");
+    for arm in arms {
+        let row = arm["rows"].as_array().unwrap().iter().find(|row| row["resource"] == "Landlock");
+        assert_eq!(row.map(|row| row["granted"].as_str().unwrap()), ruled(arm).then_some("in force"), "{arm}");
+    }
 }

@@ -12,8 +12,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::common::{
-    CONTAINER, begin, expect_code, is_root, journal, kill, left_by_runs_into, outcomes, run, run_ids, signal,
-    small_study, stdout, until, write_study,
+    CONTAINER, begin, expect_code, is_root, journal, kill, left_by_runs_into, outcomes, run, run_as_nobody, run_ids,
+    signal, small_study, stdout, until, write_study,
 };
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -250,27 +250,9 @@ fn without_root_the_reaper_takes_a_killed_run_down_too() {
     if !is_root() {
         return;
     }
-    let place = tempfile::Builder::new().prefix("tare-nobody-reaper").tempdir_in("/tmp").unwrap();
-    // The program may lie where others cannot look.
-    let program = std::env::var_os("TARE_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_tare").into());
-    let agent = std::env::var_os("TARE_AGENT").map(PathBuf::from);
-    let agent = agent.unwrap_or_else(|| Path::new(&program).with_file_name("tare-agent"));
-    fs::copy(&program, place.path().join("tare")).unwrap();
-    fs::copy(agent, place.path().join("tare-agent")).unwrap();
-    let study = write_study(place.path(), &small_study(1, CONTAINER).replace("200ms", "60s"));
-    fs::set_permissions(&study, Permissions::from_mode(0o644)).unwrap();
-    chown(place.path(), Some(65_534), Some(65_534)).unwrap();
+    let (place, mut command) = run_as_nobody(&small_study(1, CONTAINER).replace("200ms", "60s"));
     let out = place.path().join("run");
-    let mut child = Command::new("setpriv")
-        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--", "./tare", "run", "study.toml", "--out", "run"])
-        .env_remove("TARE_AGENT")
-        .env_remove("XDG_RUNTIME_DIR")
-        .env("TARE_ALONGSIDE", "true")
-        .current_dir(place.path())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let mut ended = false;
     until("the first trial to drive", || {
         ended = child.try_wait().unwrap().is_some();

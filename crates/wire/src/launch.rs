@@ -6,7 +6,8 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use tare_model::guest::Seccomp;
+
+use crate::confine::Confinement;
 
 /// What `tare-agent wait` prints before it begins as an agent: it then waits for one byte, so that whoever started it may move
 /// it into control groups first. What it has touched until then is gone when it begins.
@@ -57,10 +58,9 @@ pub struct Launch {
     /// by a name.
     #[serde(default)]
     pub devices: Vec<PathBuf>,
-    /// Whether the process, and all that it starts, is confined as [`crate::confine`] has it, and with which filter of system
-    /// calls.
+    /// Whether the process, and all that it starts, is confined as [`crate::confine`] has it, and how far.
     #[serde(default)]
-    pub confine: Option<Seccomp>,
+    pub confine: Option<Confinement>,
     /// Program and arguments, as seen from inside; empty means this agent itself, as an agent.
     pub argv: Vec<String>,
 }

@@ -18,6 +18,15 @@ pub(crate) fn close_on_exec(descriptor: RawFd) {
     let _ = unsafe { libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC) };
 }
 
+/// The version of Landlock's interface in this kernel.
+pub(crate) fn landlock_version() -> io::Result<u32> {
+    // LANDLOCK_CREATE_RULESET_VERSION (linux/landlock.h).
+    let (no_rules, size, only_version) = (std::ptr::null::<u8>(), 0_usize, 1_u32);
+    // SAFETY: with this flag the call makes nothing and follows no pointer: it answers with a number.
+    let result = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, no_rules, size, only_version) };
+    u32::try_from(result).map_err(|_| io::Error::last_os_error())
+}
+
 /// A file as a careless shell leaves it to the programs that it starts.
 #[cfg(test)]
 pub(crate) fn inheritable(file: std::fs::File) -> std::fs::File {

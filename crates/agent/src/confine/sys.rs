@@ -1,6 +1,7 @@
 //! The calls of confinement that need `unsafe`.
 
 use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use libc::sock_filter;
 
@@ -26,6 +27,61 @@ pub(super) fn install(program: &[sock_filter]) -> io::Result<()> {
     }
 }
 
+/// Rights on a port, as the kernel takes them (`struct landlock_net_port_attr`).
+#[repr(C)]
+pub(super) struct PortRule {
+    pub rights: u64,
+    pub port: u64,
+}
+
+/// Rights on all beneath a directory, as the kernel takes them (`struct landlock_path_beneath_attr`).
+#[repr(C, packed)]
+struct PathRule {
+    rights: u64,
+    at: libc::c_int,
+}
+
+/// Makes rules that refuse these rights on files, on ports and beyond the process, until others allow them.
+///
+/// # Errors
+/// The system's: no Landlock, or rights that it does not know.
+pub(super) fn landlock_ruleset(refused: [u64; 3]) -> io::Result<OwnedFd> {
+    // SAFETY: the call reads the numbers, which outlive it (`struct landlock_ruleset_attr`); older kernels take a longer struct whose end is 0.
+    let made = unsafe {
+        libc::syscall(libc::SYS_landlock_create_ruleset, refused.as_ptr(), std::mem::size_of_val(&refused), 0_u32)
+    };
+    let made = i32::try_from(made).ok().filter(|made| *made >= 0).ok_or_else(io::Error::last_os_error)?;
+    // SAFETY: the descriptor was just made, and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(made) })
+}
+
+/// Allows rights on all beneath an open path.
+pub(super) fn landlock_allow(ruleset: BorrowedFd<'_>, at: BorrowedFd<'_>, rights: u64) -> io::Result<()> {
+    let rule = PathRule { rights, at: at.as_raw_fd() };
+    // LANDLOCK_RULE_PATH_BENEATH.
+    add_rule(ruleset, 1, std::ptr::from_ref(&rule).cast())
+}
+
+/// Allows rights on a port.
+pub(super) fn landlock_allow_port(ruleset: BorrowedFd<'_>, rule: &PortRule) -> io::Result<()> {
+    // LANDLOCK_RULE_NET_PORT.
+    add_rule(ruleset, 2, std::ptr::from_ref(rule).cast())
+}
+
+/// `rule` is of that kind.
+fn add_rule(ruleset: BorrowedFd<'_>, kind: u32, rule: *const libc::c_void) -> io::Result<()> {
+    // SAFETY: both callers give the struct of that kind, which outlives the call; the kernel reads it.
+    let result = unsafe { libc::syscall(libc::SYS_landlock_add_rule, ruleset.as_raw_fd(), kind, rule, 0_u32) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Puts this thread, and all that it starts, under the rules. New privileges must have been given up.
+pub(super) fn landlock_restrict(ruleset: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: the call takes no pointer.
+    let result = unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0_u32) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// What each call answers in a process that `prepare` has readied: 0, or the number of its error. Calls are named with their
 /// arguments, none of which is a pointer that is followed.
 #[cfg(test)]
@@ -34,7 +90,6 @@ pub(super) fn answers_in_a_child(
     calls: &[(libc::c_long, [libc::c_long; 4])],
 ) -> Vec<libc::c_int> {
     use std::io::Read;
-    use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
     let mut ends = [0; 2];
     // SAFETY: the call writes two descriptors into the array.
     assert_eq!(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) }, 0);

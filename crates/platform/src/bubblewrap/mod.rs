@@ -8,7 +8,7 @@ use std::path::Path;
 use tare_model::Span;
 
 use crate::Guest;
-use crate::builder::{absolute, confined, environment};
+use crate::builder::{absolute, environment};
 use crate::entry::Entry;
 use crate::error::Result;
 use crate::guest_setup::{AGENT, GuestSetup};
@@ -26,10 +26,11 @@ struct Bubblewrap;
 impl Starter for Bubblewrap {
     const PROGRAM: &'static str = "bwrap";
     const PACKAGE: &'static str = "bubblewrap";
+    const ROOTLESS: bool = true;
 
     fn disclosures() -> Vec<String> {
         vec![
-            "The guest is a process below bubblewrap's small init, as root. Its capabilities and its filter of system calls are \
+            "The guest is a process below bubblewrap's small init, as root, which without root is that of a user namespace. Its capabilities and its filter of system calls are \
              those of every arm, not a profile of bubblewrap's: the guest's agent sees to them."
                 .into(),
             "It has no control group namespace, and its /sys is the host's, read-only.".into(),
@@ -37,7 +38,7 @@ impl Starter for Bubblewrap {
     }
 
     fn start(begun: Begun<'_>, options: &Options) -> Result<Box<dyn Guest>> {
-        let Begun { mut builder, program, lower, data, mut launch, netns, folder } = begun;
+        let Begun { mut builder, program, lower, data, confinement, mut launch, netns, folder } = begun;
         launch.netns = Some(netns);
         let root = folder.join("root");
         std::fs::create_dir(&root).map_err(|error| {
@@ -46,8 +47,7 @@ impl Starter for Bubblewrap {
         })?;
         launch.mounts = vec![overlay(&mut builder, lower, &root, options.upper)?];
         let agent = absolute(builder.site.agent);
-        let seccomp = builder.confine();
-        launch.argv = arguments(&program, &builder.setup(&agent, &data, seccomp), &root);
+        launch.argv = arguments(&program, &builder.setup(&agent, &data, &confinement), &root);
         builder.start(&launch)
     }
 }
@@ -70,7 +70,7 @@ fn arguments(program: &Path, setup: &GuestSetup<'_>, root: &Path) -> Vec<String>
         say(&["--setenv", name, value]);
     }
     say(&["--", AGENT]);
-    argv.extend(confined(setup.seccomp));
+    argv.extend(setup.confined());
     argv
 }
 

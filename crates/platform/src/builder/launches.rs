@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tare_model::guest::Seccomp;
+use tare_wire::confine::Confinement;
 use tare_wire::launch::{Launch, Shown};
 
 use super::GuestBuilder;
@@ -11,12 +11,25 @@ use crate::guest_setup::GuestSetup;
 use crate::launch::plain_launch;
 
 impl<'a> GuestBuilder<'a> {
-    /// What the guest has inside: the agent, its data, and a filter of system calls.
-    pub(crate) fn setup<'s>(&self, agent: &'s Path, data: &'s [Shown], seccomp: Seccomp) -> GuestSetup<'s>
+    /// How the agent of a guest that shares the host's kernel is to confine itself, where its arm says nothing of it. What came of it is read
+    /// back.
+    pub(crate) fn confine(&mut self) -> Confinement {
+        self.confine_as(self.spec.seccomp.into())
+    }
+
+    /// The same as its arm says.
+    pub(crate) fn confine_as(&mut self, asked: Confinement) -> Confinement {
+        self.confined.insert(asked).clone()
+    }
+
+    /// What the guest has inside: the agent, its data, and what the agent confines itself by.
+    pub(crate) fn setup<'s>(&self, agent: &'s Path, data: &'s [Shown], confinement: &'s Confinement) -> GuestSetup<'s>
     where
         'a: 's,
     {
-        GuestSetup { spec: self.spec, run_id: self.site.run_id, agent, data, seccomp }
+        let Confinement { seccomp, landlock } = confinement;
+        let landlock = landlock.as_ref();
+        GuestSetup { spec: self.spec, run_id: self.site.run_id, agent, data, seccomp: *seccomp, landlock }
     }
 
     /// A launch under the guest's limits and on its CPUs.

@@ -19,8 +19,9 @@ use tare_lab::{
     Cgroup, LabError, Limits, NetNs, PROCESSES, Place, PromptJoins, Resource, Tap, check_on_disk, make_disk_directory,
 };
 use tare_model::environment::Section;
-use tare_model::guest::{DataPlace, GuestSpec, ParityRow, Seccomp};
+use tare_model::guest::{DataPlace, GuestSpec, ParityRow};
 use tare_model::{ByteSize, Refusal};
+use tare_wire::confine::Confinement;
 use tare_wire::launch::Launch;
 use tare_wire::{AgentFacts, Link, Reply, Request, USER_SPACE_BEGAN, WireError};
 
@@ -31,7 +32,7 @@ use crate::held::Held;
 use crate::{Balloon, Guest, Site, StartParts, confinement, guest_mount, merging, parity};
 
 pub(crate) use self::adoption::parent_named;
-pub(crate) use crate::launch::{absolute, confined, environment, limits, plain_launch};
+pub(crate) use crate::launch::{absolute, environment, limits, plain_launch};
 
 /// What is asked of a balloon, and granted where the guest's driver answers for it.
 const SIZED: &str = "by the arm's policy";
@@ -59,7 +60,7 @@ pub(crate) struct GuestBuilder<'a> {
     /// Whether what serves the guest beside its virtual CPUs is outside its CPU quota.
     outside_quota: bool,
     /// How its agent confines itself, where it does.
-    confined: Option<Seccomp>,
+    confined: Option<Confinement>,
 }
 
 /// What a guest that stands has beside what every guest has.
@@ -175,12 +176,6 @@ impl<'a> GuestBuilder<'a> {
     /// An address on the lab's network for what carries the guest.
     pub(crate) fn sut_address(&self) -> Result<IpAddr> {
         self.site.lab.sut_address().map_err(|source| self.lab_error(source))
-    }
-
-    /// How the agent of a guest that shares the host's kernel is to confine itself. What came of it is read back.
-    pub(crate) fn confine(&mut self) -> Seccomp {
-        self.confined = Some(self.spec.seccomp);
-        self.spec.seccomp
     }
 
     /// The directories of the control group.
@@ -324,7 +319,7 @@ impl<'a> GuestBuilder<'a> {
         let mtu = self.parts.port.as_ref().map(|_| (GUEST_LINK, self.site.mtu));
         rows.extend(particulars.parity.unwrap_or_else(|| parity::inside(self.spec, &facts, mtu)));
         rows.append(&mut self.noted);
-        rows.extend(self.confined.iter().flat_map(|level| confinement::rows(*level, &facts)));
+        rows.extend(self.confined.iter().flat_map(|asked| confinement::rows(asked, &facts)));
         if self.spec.merge && !merging::is_read_back(&rows) {
             rows.push(merging::row(self.channel_pid()));
         }

@@ -13,7 +13,6 @@ use tare_wire::launch::{Namespace, Root, Upper};
 
 use crate::attachment::in_directory;
 use crate::builder::GuestBuilder;
-use crate::data_directory::DataDirectory;
 use crate::entry::{Entry, FromOptions};
 use crate::error::Result;
 use crate::options::Writes;
@@ -35,8 +34,7 @@ impl FromOptions for Container {
     type Options = Options;
 
     fn read(value: &Value) -> std::result::Result<Options, FieldError> {
-        let options: Options = crate::options::read(value)?;
-        options.data.iter().try_for_each(DataDirectory::check).map(|()| options)
+        Options::read(value)
     }
 
     fn new(options: Options) -> Self {
@@ -46,13 +44,8 @@ impl FromOptions for Container {
 
 impl Platform for Container {
     fn look(&self, host: &HostView) -> std::result::Result<Notes, Refusal> {
-        self.options.data.iter().try_for_each(DataDirectory::look)?;
-        self.options.rootfs.look()?;
-        let mut notes = host.notes();
-        if host.rootless && self.options.rootfs == RootFs::Overlay {
-            notes.push("without root, top directories with other mounts below them are read-only in the guest".into());
-        }
-        Ok(notes)
+        self.options.look()?;
+        Ok(self.options.notes(host))
     }
 
     fn check(&self, host: &HostView) -> std::result::Result<Notes, Refusal> {
@@ -67,10 +60,10 @@ impl Platform for Container {
             self.options.rootfs.disclosure(self.options.upper),
             format!(
                 "It runs as root of the host with the capabilities that container engines leave to root, and with their filter of \
-                 system calls unless the study turns that off: it weighs namespaces, overlay and filter. {reads} is no sandbox."
+                 system calls unless the study or the arm turns that off: it weighs namespaces, overlay and filter. {reads} is no sandbox."
             ),
         ];
-        disclosures.extend(self.options.data.iter().flat_map(DataDirectory::disclosure));
+        disclosures.extend(self.options.disclosures());
         disclosures
     }
 
@@ -87,6 +80,7 @@ impl Platform for Container {
         let lower = self.options.rootfs.lower(&mut builder)?;
         let data = builder.data_directories(self.options.data.as_ref(), true)?;
         let mut launch = builder.linked()?;
+        launch.confine = Some(builder.confine_as(self.options.confinement(spec)));
         launch.shown = data;
         launch.unshare = vec![Namespace::Mount, Namespace::Pid, Namespace::Ipc, Namespace::Uts];
         if !launch.cgroup_procs.is_empty() {

@@ -207,10 +207,10 @@ impl Platform for Containerd {
         launch.mounts_stay = true;
         launch.mounts = vec![stage.overlay(&mut builder, lower, self.options.upper)?];
         // The kernel of a machine is not the host's, and engines' filters do not hold there.
-        let seccomp = if is_machine { Seccomp::Off } else { builder.confine() };
+        let confinement = if is_machine { Seccomp::Off.into() } else { builder.confine() };
         let agent = absolute(site.agent);
         let bundle = Bundle {
-            setup: builder.setup(&agent, &data, seccomp),
+            setup: builder.setup(&agent, &data, &confinement),
             netns: &netns,
             rootfs: &stage.root(),
             group: &held::group(site.run_id, &spec.name),

@@ -5,7 +5,7 @@ use std::path::Path;
 use tare_wire::confine::CAPABILITIES;
 
 use super::image::Image;
-use crate::builder::{confined, environment, limits};
+use crate::builder::{environment, limits};
 use crate::guest_setup::{AGENT, GuestSetup};
 
 /// A container that is to be made.
@@ -73,7 +73,7 @@ impl Creation<'_> {
         all.push(self.image.reference.clone());
         // It begins when it is in its control groups.
         all.push("wait".into());
-        all.extend(confined(self.setup.seccomp));
+        all.extend(self.setup.confined());
         all
     }
 

@@ -261,10 +261,10 @@ impl<K: Kind> Platform for Engine<K> {
         let netns = if K::DAEMON { None } else { Some(builder.attach()?) };
         builder.limit()?;
         let held = Held::new(&client, site.run_id, &spec.name);
-        let (agent, seccomp) = (absolute(site.agent), builder.confine());
+        let (agent, confinement) = (absolute(site.agent), builder.confine());
         let creation = Creation {
             name: &held.name,
-            setup: builder.setup(&agent, &data, seccomp),
+            setup: builder.setup(&agent, &data, &confinement),
             netns: netns.as_deref(),
             image: &image,
             runtime: self.settings.runtime.as_deref(),

@@ -11,7 +11,7 @@ use tare_wire::launch::PrivateMount;
 
 use self::config::{Config, Shown};
 use crate::Guest;
-use crate::builder::{absolute, confined};
+use crate::builder::absolute;
 use crate::entry::Entry;
 use crate::error::Result;
 use crate::groups::Hierarchy;
@@ -48,20 +48,15 @@ impl Starter for Lxc {
     }
 
     fn start(begun: Begun<'_>, options: &Options) -> Result<Box<dyn Guest>> {
-        let Begun { mut builder, program, lower, data, mut launch, netns, folder } = begun;
+        let Begun { mut builder, program, lower, data, confinement, mut launch, netns, folder } = begun;
         let (site, spec) = (builder.site, builder.spec);
         launch.netns = Some(netns);
         let (root, file) = (folder.join("root"), folder.join("config"));
         let agent = absolute(site.agent);
         let mounted = Hierarchy::mounted();
         let shown = Shown::of(&builder.groups(), &mounted, &folder);
-        let seccomp = builder.confine();
-        let config = Config {
-            setup: builder.setup(&agent, &data, seccomp),
-            root: &root,
-            groups: &shown,
-            apparmor: config::apparmor_is_on(),
-        };
+        let setup = builder.setup(&agent, &data, &confinement);
+        let config = Config { setup, root: &root, groups: &shown, apparmor: config::apparmor_is_on() };
         let places = shown.iter().map(|shown| &shown.from).chain([&root]);
         let state = { places }
             .try_for_each(std::fs::create_dir_all)
@@ -79,7 +74,7 @@ impl Starter for Lxc {
         let argv = [&program.to_string_lossy(), "--name", &spec.name, "--rcfile", &file, "--lxcpath", &folder];
         launch.argv = argv.map(str::to_owned).to_vec();
         launch.argv.extend(["--logfile", "/dev/stderr", "--logpriority", "ERROR", "--", AGENT].map(str::to_owned));
-        launch.argv.extend(confined(seccomp));
+        launch.argv.extend(setup.confined());
         builder.start(&launch)
     }
 }

@@ -10,7 +10,7 @@ use rustix::process::Rlimit;
 use serde::{Deserialize, Serialize};
 use tare_model::Span;
 
-use crate::builder::{Particulars, absolute, confined, environment, limits};
+use crate::builder::{Particulars, absolute, environment, limits};
 use crate::entry::Entry;
 use crate::error::Result;
 use crate::groups::{Arrangement, Hierarchy, Strays};
@@ -73,7 +73,7 @@ impl Starter for Nspawn {
     }
 
     fn start(begun: Begun<'_>, options: &Options) -> Result<Box<dyn Guest>> {
-        let Begun { mut builder, program, lower, data, mut launch, netns, folder } = begun;
+        let Begun { mut builder, program, lower, data, confinement, mut launch, netns, folder } = begun;
         let site = builder.site;
         let groups =
             Groups { run_id: site.run_id.to_owned(), strays: strays(&builder.groups(), &Hierarchy::mounted()) };
@@ -89,8 +89,7 @@ impl Starter for Nspawn {
             .map_err(|why| builder.failed("make its directories", why, "Is the file system full or read-only?"))?;
         launch.mounts = vec![overlay(&mut builder, lower, &root, options.upper)?, state];
         let agent = absolute(site.agent);
-        let seccomp = builder.confine();
-        let setup = builder.setup(&agent, &data, seccomp);
+        let setup = builder.setup(&agent, &data, &confinement);
         launch.argv = arguments(&program, &setup, &root, &netns);
         let mut command = builder.entering(&launch)?;
         // Its /tmp is a directory of the root's, as on every other arm, and not in memory.
@@ -151,7 +150,7 @@ fn arguments(program: &Path, setup: &GuestSetup<'_>, root: &Path, netns: &Path) 
     argv.extend(limits().map(written));
     argv.extend(environment(setup.run_id).map(|(name, value)| format!("--setenv={name}={value}")));
     argv.extend(["--".to_owned(), AGENT.to_owned()]);
-    argv.extend(confined(setup.seccomp));
+    argv.extend(setup.confined());
     argv
 }
 

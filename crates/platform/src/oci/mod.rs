@@ -166,11 +166,11 @@ impl Oci {
         let folder = builder.directory()?;
         let agent = absolute(site.agent);
         // A sandbox's guests have a kernel of their own, and engines' filters do not hold there.
-        let seccomp = if runtime.gvisor.is_some() { Seccomp::Off } else { builder.confine() };
+        let confinement = if runtime.gvisor.is_some() { Seccomp::Off.into() } else { builder.confine() };
         let held = Held::new(&runtime, site, spec, &arrangement);
         let at = folder.join("rootfs");
         let bundle = Bundle {
-            setup: builder.setup(&agent, &data, seccomp),
+            setup: builder.setup(&agent, &data, &confinement),
             netns: &netns,
             rootfs: &at,
             group: &arrangement.group,

@@ -1,6 +1,7 @@
 //! What the end-to-end tests share: the real program, small studies, and eyes for what is left behind.
 #![allow(dead_code, reason = "one of the programs uses a part of it")]
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -166,6 +167,30 @@ pub fn write_study(folder: &Path, text: &str) -> PathBuf {
     let path = folder.join("study.toml");
     std::fs::write(&path, text).unwrap();
     path
+}
+
+/// The command that runs a study as the user nobody, into the folder `run` of a place of the user's.
+pub fn run_as_nobody(study: &str) -> (tempfile::TempDir, Command) {
+    let place = tempfile::Builder::new().prefix("tare-nobody").tempdir_in("/tmp").unwrap();
+    // The program may lie where others cannot look.
+    let program = std::env::var_os("TARE_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_tare").into());
+    let agent = std::env::var_os("TARE_AGENT").map(PathBuf::from);
+    let agent = agent.unwrap_or_else(|| Path::new(&program).with_file_name("tare-agent"));
+    std::fs::copy(&program, place.path().join("tare")).unwrap();
+    std::fs::copy(agent, place.path().join("tare-agent")).unwrap();
+    let study = write_study(place.path(), study);
+    std::fs::set_permissions(&study, std::fs::Permissions::from_mode(0o644)).unwrap();
+    std::os::unix::fs::chown(place.path(), Some(65_534), Some(65_534)).unwrap();
+    let mut command = Command::new("setpriv");
+    command
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--", "./tare", "run", "study.toml", "--out", "run"])
+        .env_remove("TARE_AGENT")
+        .env_remove("XDG_RUNTIME_DIR")
+        .env("TARE_ALONGSIDE", "true")
+        // Where the user may keep what is made once.
+        .env("HOME", place.path())
+        .current_dir(place.path());
+    (place, command)
 }
 
 /// Everything on this host that carries the name of a run of tare's: control groups, processes, state
