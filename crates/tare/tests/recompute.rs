@@ -1,7 +1,7 @@
 //! `tare verify --recompute`: figures of run folders made again by a second path, and that this finds what is altered.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::Value;
 use tare_model::Span;
@@ -13,21 +13,7 @@ use tare_model::study::CaseLoad;
 use tare_model::trial::TrialRecord;
 use tare_record::testing;
 
-use crate::common::{CONTAINER, expect_code, is_root, ran, run, small_study, stderr, stdout, tare};
-
-/// A Python with numpy and scipy, as tare looks for one; `None` after a word that the test is skipped.
-fn python() -> Option<&'static str> {
-    let has = |program: &&str| {
-        let mut python = Command::new(program);
-        python.args(["-I", "-c", "import numpy, scipy"]).stdout(Stdio::null()).stderr(Stdio::null());
-        python.status().is_ok_and(|status| status.success())
-    };
-    let found = ["python3", "/usr/bin/python3"].into_iter().find(has);
-    if found.is_none() {
-        tare_testkit::skipped("no python3 with numpy and scipy is installed");
-    }
-    found
-}
+use crate::common::{CONTAINER, expect_code, is_root, python, ran, run, small_study, stderr, stdout, tare};
 
 /// What the second path says of a folder.
 fn recomputed(folder: &Path) -> Value {

@@ -45,14 +45,16 @@ pub enum Group {
     Planted,
     /// Killed runs: whether anything is left behind or lost.
     Killed,
+    /// All run folders of this proof: whether a second program comes to the same figures.
+    Recomputed,
     /// What runs leave in their folders: whether a secret or a name of this host is in it.
     Secrets,
 }
 
 impl Group {
     /// All, in order.
-    pub const ALL: [Self; 6] =
-        [Self::Equal, Self::Slower, Self::Percentiles, Self::Planted, Self::Killed, Self::Secrets];
+    pub const ALL: [Self; 7] =
+        [Self::Equal, Self::Slower, Self::Percentiles, Self::Planted, Self::Killed, Self::Recomputed, Self::Secrets];
 
     /// What is done, for whoever waits.
     pub const fn words(self) -> &'static str {
@@ -62,6 +64,7 @@ impl Group {
             Self::Percentiles => "servers whose service time is known",
             Self::Planted => "runs that something disturbs",
             Self::Killed => "runs that are killed",
+            Self::Recomputed => "all figures by a second program",
             Self::Secrets => "secrets and names of this host",
         }
     }

@@ -100,6 +100,20 @@ pub fn has_bundle(name: &str) -> bool {
     there && is_root()
 }
 
+/// A Python with numpy and scipy, as tare looks for one; `None` after a word that the test is skipped.
+pub fn python() -> Option<&'static str> {
+    let has = |program: &&str| {
+        let mut python = Command::new(program);
+        python.args(["-I", "-c", "import numpy, scipy"]).stdout(Stdio::null()).stderr(Stdio::null());
+        python.status().is_ok_and(|status| status.success())
+    };
+    let found = ["python3", "/usr/bin/python3"].into_iter().find(has);
+    if found.is_none() {
+        tare_testkit::skipped("no python3 with numpy and scipy is installed");
+    }
+    found
+}
+
 /// The programs of the PostgreSQL that is installed on this host; tells where there is none.
 pub fn postgres() -> Option<String> {
     let installed = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();

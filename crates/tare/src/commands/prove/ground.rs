@@ -83,6 +83,14 @@ impl<'a> Ground<'a> {
         self.out.join("runs")
     }
 
+    /// The folders of all runs so far.
+    pub fn folders(&self) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(self.runs()).into_iter().flatten().flatten().map(|entry| entry.path());
+        let mut folders: Vec<PathBuf> = entries.filter(|path| path.is_dir()).collect();
+        folders.sort();
+        folders
+    }
+
     /// A run to be: its study is written beside its folder.
     ///
     /// # Errors

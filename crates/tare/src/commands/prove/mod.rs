@@ -8,6 +8,7 @@ mod page;
 mod percentiles;
 mod plant;
 mod planted;
+mod recomputed;
 mod secrets;
 mod study;
 
@@ -41,6 +42,7 @@ pub fn command(arguments: &ProveArguments) -> Result<Exit, Failure> {
             Group::Percentiles => percentiles::bars(&ground)?,
             Group::Planted => planted::bars(&ground)?,
             Group::Killed => killed::bars(&ground)?,
+            Group::Recomputed => recomputed::bars(&ground)?,
             Group::Secrets => secrets::bars(&ground)?,
         };
         bars.iter().for_each(say);

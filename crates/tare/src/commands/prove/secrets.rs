@@ -128,8 +128,7 @@ pub fn bars(ground: &Ground<'_>) -> Result<Vec<Bar>, Failure> {
     canaries.extend(names());
     let printed = [output.stdout, output.stderr].concat();
     // Run folders are what is published; studies and logs beside them are not.
-    let folders = fs::read_dir(ground.runs()).into_iter().flatten().flatten().map(|entry| entry.path());
-    let files: Vec<PathBuf> = folders.filter(|path| path.is_dir()).flat_map(|path| files(&path)).collect();
+    let files: Vec<PathBuf> = ground.folders().iter().flat_map(|path| files(path)).collect();
     let mut share = Share::default();
     let mut places = vec![String::new(); canaries.len()];
     for file in &files {
