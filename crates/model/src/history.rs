@@ -160,3 +160,26 @@ pub struct ChangePoint {
     /// All of it in a sentence.
     pub sentence: String,
 }
+
+/// A time as files have it (UTC, RFC 3339), to the minute and for people: `2026-01-02 03:04 UTC`. Another text stays as it is.
+pub fn minute(time: &str) -> String {
+    match (time.get(..10), time.get(10..11), time.get(11..16)) {
+        (Some(day), Some("T"), Some(minute)) if time.ends_with('Z') => format!("{day} {minute} UTC"),
+        _ => time.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn times_are_read_to_the_minute() {
+        for (time, said) in [
+            ("2026-01-02T03:04:05.123456789Z", "2026-01-02 03:04 UTC"),
+            ("2026-01-02T03:04:05Z", "2026-01-02 03:04 UTC"),
+            ("2026-01-02T03:04:05+01:00", "2026-01-02T03:04:05+01:00"),
+            ("", ""),
+        ] {
+            assert_eq!(super::minute(time), said);
+        }
+    }
+}

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tare_model::findings::{Estimate, Verdict};
-use tare_model::history::{ChangePoint, Effect, RunEffects};
+use tare_model::history::{ChangePoint, Effect, RunEffects, minute};
 use tare_model::metric::Better;
 
 use super::change_points::{Change, ChangeRule, change_points};
@@ -93,7 +93,7 @@ fn sentence(before: &RunEffects, (after, effect): (&RunEffects, &Effect), ratio:
 fn named(run: &RunEffects) -> String {
     let kernel = host::name(host::KERNEL);
     let kernel = run.notes.iter().find(|(name, _)| *name == kernel).map_or("not known", |(_, value)| value);
-    format!("{} ({}, tare {}, kernel {kernel})", run.run, run.started_at, run.tare_version)
+    format!("{} ({}, tare {}, kernel {kernel})", run.run, minute(&run.started_at), run.tare_version)
 }
 
 /// What else differs between two runs of a series.

@@ -11,7 +11,7 @@ use minijinja::value::Serde;
 use minijinja::{Value, context};
 use serde::Serialize;
 use tare_model::findings::Verdict;
-use tare_model::history::{ChangePoint, EffectSeries, History};
+use tare_model::history::{ChangePoint, EffectSeries, History, minute};
 
 use crate::error::ReportError;
 use crate::format;
@@ -52,7 +52,8 @@ fn summary(history: &History) -> Vec<String> {
         format!("of {}", format::plural(studies.len() as u64, "study", "studies")),
         format!("on {}", format::plural(history.hosts.len() as u64, "host", "hosts")),
     ];
-    let mut said = vec![format!("{}, {} to {}.", counted.join(" "), first.started_at, last.started_at)];
+    let mut said =
+        vec![format!("{}, {} to {}.", counted.join(" "), minute(&first.started_at), minute(&last.started_at))];
     for (primary, which) in [(true, "that answer their studies"), (false, "of other figures")] {
         let series: Vec<_> = history.series.iter().filter(|own| own.metric.primary == primary).collect();
         if series.is_empty() {
@@ -274,7 +275,8 @@ fn runs(history: &History) -> Table {
     let columns = ["Run", "Study", "Begun", "tare", "Host", "Root hash"].map(Column::text);
     let mut table = Table::new("", columns.into());
     for run in &history.runs {
-        let cells = [&run.run, &run.study, &run.started_at, &run.tare_version].map(Cell::text);
+        let begun = minute(&run.started_at);
+        let cells = [&run.run, &run.study, &begun, &run.tare_version].map(Cell::text);
         let last = [Cell::text(run.host.to_string()), Cell::code(&run.root_hash)];
         table.rows.push(cells.into_iter().chain(last).collect());
     }

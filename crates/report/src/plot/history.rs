@@ -50,8 +50,9 @@ impl Plot<'_> {
         svg.line((left, equal), (right, equal), "reference");
         svg.line((left, bottom), (right, bottom), "axis");
         self.numbers(&mut svg, &x, bottom);
+        let mut end = x.start();
         for change in &series.change_points {
-            self.change(&mut svg, &x, (top, bottom), change);
+            end = self.change(&mut svg, &x, (top, bottom), (change, end));
         }
         let drawn = |at: usize, ratio: f64| (x.at(at as f64 + 1.0), y.axis.at(ratio));
         let counted = series.points.iter().enumerate().filter(|(_, point)| point.fault.is_none());
@@ -92,17 +93,26 @@ impl Plot<'_> {
         self.series.points.iter().position(|point| point.run == run).map(|at| at + 1)
     }
 
-    /// A dashed line between the two runs, and above it a mark that points to where the effect went.
-    fn change(&self, svg: &mut Svg, x: &Axis, (top, bottom): (f64, f64), change: &ChangePoint) {
-        let (Some(before), Some(after)) = (self.place(&change.before), self.place(&change.after)) else { return };
+    /// A dashed line between the two runs, above it a mark that points to where the effect went, and beside that its size, where the texts
+    /// so far, which end at `taken`, leave room. Gives where they end now.
+    fn change(&self, svg: &mut Svg, x: &Axis, (top, bottom): (f64, f64), (change, taken): (&ChangePoint, f64)) -> f64 {
+        let (Some(before), Some(after)) = (self.place(&change.before), self.place(&change.after)) else { return taken };
         let at = x.at((before + after) as f64 / 2.0);
         svg.polyline(&[(at, top - 4.0), (at, bottom)], "axis", "4 3");
         let shape = if change.ratio.value > 1.0 { Shape::TriangleUp } else { Shape::TriangleDown };
         svg.mark(shape, (at, top - 10.0), 4.6, "arm-base mark", &change.sentence);
         let text = format!("{} {}", format::ratio_parts(&change.ratio).value, words::verdict(change.verdict));
-        let fits = at + 9.0 + text_width(&text, TEXT) < x.end();
-        let (anchor, from) = if fits { (Anchor::Start, at + 9.0) } else { (Anchor::End, at - 9.0) };
-        svg.text((from, top - 6.0), anchor, "small", &text);
+        let width = text_width(&text, TEXT);
+        let next = self.series.change_points.iter().filter_map(|own| self.place(&own.before));
+        let next = next.filter(|own| *own > before).min().map_or(x.end(), |own| x.at(own as f64 + 0.5) - 9.0);
+        if at + 9.0 + width <= next {
+            svg.text((at + 9.0, top - 6.0), Anchor::Start, "small", &text);
+            return at + 9.0 + width;
+        }
+        if at - 9.0 - width >= taken + 9.0 {
+            svg.text((at - 9.0, top - 6.0), Anchor::End, "small", &text);
+        }
+        at + 9.0
     }
 
     fn described(&self) -> String {
