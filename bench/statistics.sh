@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # How often the analysis is wrong, by simulation in full: false verdicts of whole studies of equal arms, coverage of intervals whose width
-# ends a case, coverage of fitted capacities. Seeded, so the figures are the same on every machine. CI runs short forms of the same.
+# ends a case, changes found in histories of equal runs, coverage of fitted capacities. Seeded, so the figures are the same on every machine. CI runs short forms of the same.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -8,4 +8,5 @@ simulate() { cargo test --release --quiet --package "$1" --lib -- --ignored --no
 
 simulate tare-analysis false_verdicts_of_whole_studies
 simulate tare-analysis precision
+simulate tare-analysis history_false_alarms
 simulate tare-controller inference

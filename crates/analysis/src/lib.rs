@@ -25,6 +25,7 @@ mod gate;
 mod grouped;
 mod groups;
 mod held;
+mod history;
 mod incomplete;
 mod isolation;
 mod limits;
@@ -63,6 +64,7 @@ mod words;
 
 pub use findings::findings;
 pub use gate::{gate, gated};
+pub use history::{history, run_effects};
 pub use paired::{paired_ratio, spreads};
 pub use power::Rule;
 pub use precision::judge;

@@ -23,6 +23,7 @@ pub mod findings;
 pub mod flag;
 pub mod guest;
 pub mod histogram;
+pub mod history;
 pub mod hold;
 pub mod hosts;
 pub mod kvm;

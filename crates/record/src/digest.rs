@@ -1,5 +1,6 @@
 //! The digest by which a stored trial is known again.
 
+use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tare_model::trial::{Outcome, TrialRecord};
@@ -12,6 +13,13 @@ use tare_model::trial::{Outcome, TrialRecord};
 pub fn trial_digest(record: &TrialRecord) -> String {
     let mut text = String::new();
     canonical(&value_of(record), &mut text);
+    sha256_hex(text.as_bytes())
+}
+
+/// The same of anything that serialises: 64 hexadecimal digits. What does not serialise has the digest of null.
+pub fn digest_of(value: &impl Serialize) -> String {
+    let mut text = String::new();
+    canonical(&serde_json::to_value(value).unwrap_or_default(), &mut text);
     sha256_hex(text.as_bytes())
 }
 

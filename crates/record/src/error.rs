@@ -56,6 +56,30 @@ pub enum RecordError {
         /// The folder.
         dir: PathBuf,
     },
+    /// There is no such history.
+    #[error("{} is not there: `tare history add DIR... --into FILE` makes a history of runs", file.display())]
+    NoHistory {
+        /// The file.
+        file: PathBuf,
+    },
+    /// Another process holds the history.
+    #[error("{} was held by another program for a minute. Wait for it to end, then try again", file.display())]
+    HistoryBusy {
+        /// The file.
+        file: PathBuf,
+    },
+    /// A history holds another run of the same id.
+    #[error("{} holds the run {run} with root hash {root_hash}, and this folder has {given}: one of the two was altered. `tare verify DIR --root HASH` says of a folder which it is", file.display())]
+    OtherRun {
+        /// The history.
+        file: PathBuf,
+        /// The run's id.
+        run: String,
+        /// Its root hash in the history.
+        root_hash: String,
+        /// The root hash of the folder.
+        given: String,
+    },
     /// The file system is full.
     #[error("the disk is full while {doing} ({}). What was acknowledged is kept: free some space, then continue with --resume", file.display())]
     DiskFull {

@@ -8,6 +8,7 @@
 mod digest;
 mod error;
 mod folder;
+pub mod history;
 pub mod journal;
 pub mod layout;
 mod reader;
@@ -22,7 +23,7 @@ mod tests;
 mod verify;
 mod writer;
 
-pub use digest::trial_digest;
+pub use digest::{digest_of, trial_digest};
 pub use error::{RecordError, Result};
 pub use folder::Folder;
 pub use journal::{Journal, JournalEntry, JournalEvent, JournalWriter};

@@ -168,9 +168,9 @@ fn bound(db: &Connection, file_bytes: u64) -> rusqlite::Result<()> {
 }
 
 /// An object of a schema: its type, name, table and statement.
-type Object = (String, String, String, Option<String>);
+pub(crate) type Object = (String, String, String, Option<String>);
 
-fn objects(db: &Connection) -> rusqlite::Result<BTreeSet<Object>> {
+pub(crate) fn objects(db: &Connection) -> rusqlite::Result<BTreeSet<Object>> {
     db.prepare("SELECT type, name, tbl_name, sql FROM sqlite_schema LIMIT 1000")?
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?
         .collect()
@@ -223,7 +223,7 @@ fn copied(folder: &Folder, length: u64) -> Result<TempDir> {
     Ok(copy)
 }
 
-fn connect(file: &Path, immutable: bool, bytes: u64) -> rusqlite::Result<Connection> {
+pub(crate) fn connect(file: &Path, immutable: bool, bytes: u64) -> rusqlite::Result<Connection> {
     let mut uri = String::from("file:");
     for &byte in file.as_os_str().as_bytes() {
         match byte {

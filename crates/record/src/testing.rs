@@ -22,13 +22,13 @@ use tare_model::study::{Arm, Case, LabSpec, Placement, STUDY_SCHEMA, Study};
 use tare_model::trial::{Flag, Measurement, Outcome, Part, RequestType, Step, TrialRecord};
 use tare_model::{ByteSize, Histogram, Span};
 
-use crate::{JournalEvent, RunWriter};
-
 mod conditions;
 mod turns;
+mod whole;
 
 pub use conditions::{conditions_plan, conditions_trial};
 pub use turns::{pairs_plan, turns_plan, turns_trial};
+pub use whole::write_run_as;
 
 /// Arms of [`plan`]: the baseline, another, and the baseline's replica.
 pub const ARMS: [&str; 3] = ["native", "container", "native-again"];
@@ -501,10 +501,5 @@ pub const RUN_ID: &str = "20260102-030000-00af";
 
 /// Writes a whole run of `plan` into `dir`.
 pub fn write_run(dir: &Path, plan: &Plan, trials: &[TrialRecord]) {
-    let mut writer = RunWriter::create(dir, "# a made-up study\n", plan, &environment(), RUN_ID, "0.1.0").unwrap();
-    for record in trials {
-        writer.journal(&JournalEvent::TrialStarted { index: record.planned.index }).unwrap();
-        writer.append(record).unwrap();
-    }
-    writer.journal(&JournalEvent::RunFinished).unwrap();
+    write_run_as(dir, plan, trials, RUN_ID, &environment());
 }

@@ -37,6 +37,7 @@ pub(crate) fn render(template: &str, values: Value) -> Result<String, ReportErro
         ("instances.html", include_str!("../templates/instances.html")),
         ("frame.html", include_str!("../templates/frame.html")),
         ("comparison.html", include_str!("../templates/comparison.html")),
+        ("history.html", include_str!("../templates/history.html")),
         ("page.html", include_str!("../templates/page.html")),
     ] {
         environment.add_template(name, source).map_err(ReportError::Template)?;

@@ -19,8 +19,13 @@ use crate::tables::{Kind, RawTable, Value, tables};
 /// # Errors
 /// When a file cannot be made, which would be a defect of this crate.
 pub fn parquet(findings: &Findings) -> Result<Vec<(String, Vec<u8>)>, ReportError> {
+    files(&tables(findings))
+}
+
+/// A file a table, as file name and content.
+pub(crate) fn files(tables: &[RawTable]) -> Result<Vec<(String, Vec<u8>)>, ReportError> {
     let file = |table: &RawTable| Ok((format!("{}.parquet", table.name), written(table)?));
-    tables(findings).iter().map(file).collect::<Result<_, ParquetError>>().map_err(ReportError::Parquet)
+    tables.iter().map(file).collect::<Result<_, ParquetError>>().map_err(ReportError::Parquet)
 }
 
 fn written(table: &RawTable) -> Result<Vec<u8>, ParquetError> {

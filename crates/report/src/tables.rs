@@ -109,12 +109,12 @@ pub(crate) fn unit(unit: &Unit) -> &str {
 }
 
 /// A verdict as `findings.json` writes it.
-fn id(verdict: Verdict) -> Value {
+pub(crate) fn id(verdict: Verdict) -> Value {
     let id = serde_json::to_value(verdict).ok();
     id.and_then(|id| id.as_str().map(Value::from)).unwrap_or(Value::Absent)
 }
 
-fn interval(estimate: &Estimate) -> Vec<Value> {
+pub(crate) fn interval(estimate: &Estimate) -> Vec<Value> {
     row![estimate.value, estimate.low, estimate.high, estimate.level, estimate.n]
 }
 

@@ -8,6 +8,7 @@ mod density;
 mod export;
 mod fixture;
 mod gate;
+mod history;
 mod instances;
 mod isolation;
 mod outputs;

@@ -3,6 +3,7 @@
 mod exec;
 mod format;
 mod gate;
+mod history;
 mod ksm;
 mod prove;
 mod size;
@@ -15,6 +16,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use exec::ExecArguments;
 pub use format::{Format, FormatArgument, LineFormat};
 pub use gate::{ChoiceArguments, Direction, ExportArguments, ExportFormat, FailOn, GateArguments};
+pub use history::{ChosenSeries, HistoryArguments, HistoryCommand};
 pub use ksm::{KsmArguments, KsmCommand, Rule, TuneArguments};
 pub use prove::{Group, ProveArguments};
 pub use size::SizeArguments;
@@ -99,6 +101,11 @@ pub enum Command {
     /// An effect is the ratio of an arm to the baseline of its own run: what moved the whole host cancels. docs/reference/ci.md describes the
     /// formats.
     Export(ExportArguments),
+    /// Keep the effects of runs over time in one file, and show from which run on they changed.
+    ///
+    /// `tare history add DIR` after each run, then `tare history show`. Series are of effects, an arm over the baseline of its own run, so that
+    /// what moves the whole host cancels. Another host, and a plan that differs in what figures depend on, begin a series of their own.
+    History(HistoryArguments),
     /// Bring figures that others published into run folders, for report, comparison and audit.
     ///
     /// Reads CSV files of the tables of published reports, known by their headers, not by their names

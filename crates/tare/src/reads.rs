@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tare_lab::NamedPath;
 
-use crate::args::{Command, GateArguments, ImportArguments};
+use crate::args::{Command, GateArguments, HistoryCommand, ImportArguments};
 use crate::commands::gate::step_summary;
 use crate::commands::verify;
 use crate::place;
@@ -28,6 +28,7 @@ pub fn named(command: &Command) -> Option<Vec<NamedPath>> {
                 verify::SYSTEM.iter().filter(|_| arguments.recompute).map(|path| NamedPath::run(Path::new(path)));
             system.chain([read(&arguments.run)]).collect()
         }
+        Command::History(arguments) => history(&arguments.command),
         Command::Import(arguments) => import(arguments),
         _ => return None,
     })
@@ -38,6 +39,24 @@ fn gate(arguments: &GateArguments) -> Vec<NamedPath> {
     let summary = step_summary().filter(|_| arguments.github);
     let made = arguments.junit.iter().chain(&summary).map(|file| NamedPath::made(file));
     arguments.runs.iter().map(|run| NamedPath::read(run)).chain(made).collect()
+}
+
+/// A history with its folder, for SQLite keeps what it needs to take an addition back beside the file.
+fn history(command: &HistoryCommand) -> Vec<NamedPath> {
+    let folder = |file: &Path| match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    match command {
+        HistoryCommand::Add { runs, into, .. } => {
+            let runs = runs.iter().map(|run| NamedPath::read(run));
+            runs.chain([NamedPath::written(&folder(into))]).collect()
+        }
+        HistoryCommand::Show { chosen, .. } => vec![NamedPath::read(&folder(&chosen.from))],
+        HistoryCommand::Export { chosen, out } => {
+            vec![NamedPath::read(&folder(&chosen.from)), NamedPath::made(out)]
+        }
+    }
 }
 
 /// Files, what is claimed beside them, and the folder that is made.

@@ -27,7 +27,9 @@ fn every_command_that_prints_has_the_same_four_forms() {
     let folder = tempfile::tempdir().unwrap();
     let made = made(folder.path());
     let run_folder = made.to_str().unwrap();
-    let commands: [&[&str]; 12] = [
+    let history = folder.path().join("history.sqlite");
+    let history = history.to_str().unwrap();
+    let commands: [&[&str]; 14] = [
         &["list"],
         &["list", "studies"],
         &["doctor", "--quick"],
@@ -40,6 +42,8 @@ fn every_command_that_prints_has_the_same_four_forms() {
         &["audit", run_folder],
         &["compare", run_folder, run_folder],
         &["gate", run_folder, "--fail-on", "worse:50%"],
+        &["history", "add", run_folder, "--into", history],
+        &["history", "show", "--from", history],
     ];
     for command in commands {
         let found = json(command);

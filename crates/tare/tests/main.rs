@@ -14,6 +14,7 @@ mod exec;
 mod export;
 mod formats;
 mod gate;
+mod history;
 mod hostile;
 mod hostile_input;
 mod import;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use serde::Serialize;
 use tare_model::Span;
 use tare_model::study::{Arm, Case, CaseSchedule, LabSpec, Study};
 
@@ -37,7 +38,7 @@ pub(super) fn check(before: &Side<'_>, after: &Side<'_>) -> Result<(), CompareEr
 }
 
 /// What differs between two studies so that their figures are of different measurements.
-fn differs(a: &Study, b: &Study) -> Option<String> {
+pub(crate) fn differs(a: &Study, b: &Study) -> Option<String> {
     if a.scale != b.scale {
         return Some(format!("The scale of the phases is not the same ({} and {})", a.scale, b.scale));
     }
@@ -56,6 +57,22 @@ fn differs(a: &Study, b: &Study) -> Option<String> {
         let parts = case_differs(case, b.cases.iter().find(|other| other.id == case.id)?);
         (!parts.is_empty()).then(|| format!("The case {} has not the same {} in the plans", case.id, parts.join(", ")))
     })
+}
+
+/// All on which the effects of a case depend, or where there is none those over all cases: two studies that [`differs`] finds alike have the
+/// same.
+pub(crate) fn depends_on<'a>(study: &'a Study, case: Option<&str>) -> impl Serialize + use<'a> {
+    let baseline = study.arms.iter().find(|arm| arm.id == study.baseline).map(measured);
+    let cases = study.cases.iter().filter(|own| case.is_none_or(|id| own.id == id));
+    let cases: Vec<_> = cases
+        .map(|own| {
+            let work = (&own.id, &own.workload, &own.parameters, &own.load, &own.phases, schedule(own));
+            let guests = (&own.guest, own.seccomp, own.instances, &own.neighbours, own.busy_target, &own.qos);
+            (work, guests)
+        })
+        .collect();
+    let hosts = (&study.hosts, &study.roles);
+    (study.scale, &study.baseline, baseline, lab(study), hosts, cases)
 }
 
 /// What figures depend on of the link between driver and guests and of their places.
@@ -104,6 +121,6 @@ fn differs_within_a_side(a: &Study, b: &Study) -> Option<String> {
 }
 
 /// An arm without its name for people, which says what was found of it, too.
-pub(super) fn measured(arm: &Arm) -> Arm {
+pub(crate) fn measured(arm: &Arm) -> Arm {
     Arm { label: String::new(), ..arm.clone() }
 }

@@ -13,9 +13,10 @@ use crate::comparison::{ONE_RUN, Subject, settle_primary};
 use crate::marked::is_apart;
 
 mod differences;
-mod likeness;
+pub(crate) mod likeness;
 mod row;
 
+pub(crate) use row::fault;
 use row::{Figures, Row};
 
 /// Runs of one side.

@@ -149,7 +149,7 @@ impl Row<'_> {
 }
 
 /// Why no verdict may rest on a run's own comparison, other than that it has too few blocks for one: here the run counts as a whole.
-pub(super) fn fault(own: &Comparison) -> Option<String> {
+pub(crate) fn fault(own: &Comparison) -> Option<String> {
     let limited = own.driver_limited.arm.max(own.driver_limited.baseline);
     if 2 * limited > own.ratio.n {
         return Some(format!(

@@ -4,6 +4,7 @@ mod compare;
 mod consolidation;
 mod density;
 mod family;
+mod history;
 mod isolation;
 mod oracle;
 mod power;

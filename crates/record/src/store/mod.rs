@@ -3,7 +3,7 @@
 mod cpu;
 mod cpu_target;
 mod insert;
-mod names;
+pub(crate) mod names;
 mod parts;
 mod read;
 mod remove;
@@ -13,7 +13,7 @@ mod search;
 mod turns;
 
 pub(crate) use insert::{InsertError, insert_trial};
-pub(crate) use read::{read_trial, trial_indices};
+pub(crate) use read::{read_trial, trial_indices, word};
 pub(crate) use remove::remove_trial;
 
 use rusqlite::Connection;

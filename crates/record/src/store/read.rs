@@ -177,7 +177,7 @@ pub(super) fn unsigned(column: usize, value: i64) -> Read<u64> {
 }
 
 /// A word that stands for something.
-pub(super) fn word<T>(row: &Row<'_>, column: usize, meaning: impl Fn(&str) -> Option<T>) -> Read<T> {
+pub(crate) fn word<T>(row: &Row<'_>, column: usize, meaning: impl Fn(&str) -> Option<T>) -> Read<T> {
     let text: String = row.get(column)?;
     meaning(&text).ok_or_else(|| {
         rusqlite::Error::FromSqlConversionFailure(column, Type::Text, format!("unknown word `{text}`").into())

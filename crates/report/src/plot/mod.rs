@@ -9,6 +9,7 @@ pub(crate) mod ccdf;
 pub(crate) mod cpu;
 pub(crate) mod curves;
 pub(crate) mod dots;
+pub(crate) mod history;
 pub(crate) mod ratios;
 pub(crate) mod scale;
 pub(crate) mod search;

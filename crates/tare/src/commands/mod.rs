@@ -8,6 +8,7 @@ mod exec;
 mod export;
 mod fields;
 pub mod gate;
+mod history;
 mod image;
 mod import;
 mod init;
@@ -41,6 +42,7 @@ pub fn run(command: Command, confined: Option<String>) -> Result<Exit, Failure> 
         Command::Compare(arguments) => compare::command(&arguments),
         Command::Gate(arguments) => gate::command(&arguments),
         Command::Export(arguments) => export::command(&arguments),
+        Command::History(arguments) => history::command(&arguments),
         Command::Import(arguments) => import::command(&arguments),
         Command::Audit(arguments) => audit::command(&arguments),
         Command::Size(arguments) => size::command(&arguments),
