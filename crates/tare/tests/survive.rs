@@ -221,6 +221,8 @@ fn without_root_native_container_and_machines_run_in_a_user_namespace() {
             .env_remove("XDG_RUNTIME_DIR")
             .env_remove("XDG_CACHE_HOME")
             .env("HOME", &folder)
+            // Other tests have runs of this user's at the same time.
+            .env("TARE_ALONGSIDE", "true")
             .current_dir("/")
             .output()
             .unwrap();
