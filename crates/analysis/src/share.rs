@@ -9,7 +9,7 @@ const LEVEL: f64 = 0.95;
 const TOO_BAD: f64 = 0.01;
 /// A rate is excluded if a count as good comes up less often than this at that rate.
 const EXCLUDED: f64 = 0.05;
-/// Where nothing may fail, this rate must be excluded.
+/// No rate below this need be excluded.
 const LEAST_EXCLUDED: f64 = 0.05;
 
 /// Failures among cases.
@@ -25,7 +25,7 @@ pub struct Share {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kept {
-    /// They do, and twice that rate (where nothing may fail: 5 of 100) is excluded.
+    /// They are no more than that rate, and twice that rate, or 5 of 100 if that is more, is excluded.
     Met,
     /// A count as bad or worse comes up in less than 1 of 100 at that rate.
     NotMet,
@@ -63,7 +63,8 @@ impl Share {
         }
         let excluded = (2.0 * allowed).clamp(LEAST_EXCLUDED, 1.0);
         let as_good = chance(excluded).map_or(1.0, |binomial| binomial.cdf(self.failed));
-        if as_good < EXCLUDED { Kept::Met } else { Kept::Open }
+        let no_more = self.failed as f64 <= allowed * self.of as f64;
+        if no_more && as_good < EXCLUDED { Kept::Met } else { Kept::Open }
     }
 }
 
@@ -94,6 +95,7 @@ mod tests {
             [keeps(17, 400, 0.05), keeps(20, 400, 0.05), keeps(40, 400, 0.05)],
             [Kept::Met, Kept::Met, Kept::NotMet]
         );
+        assert_eq!(keeps(25, 400, 0.05), Kept::Open, "more than stated, and not too bad for it");
         assert_eq!([keeps(0, 58, 0.0), keeps(0, 59, 0.0), keeps(1, 1000, 0.0)], [Kept::Open, Kept::Met, Kept::NotMet]);
         assert_eq!([keeps(2, 10, 0.2), keeps(5, 100, 0.2), keeps(40, 100, 0.2)], [Kept::Open, Kept::Met, Kept::NotMet]);
     }

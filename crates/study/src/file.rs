@@ -118,7 +118,7 @@ table! {
         optional ballooning: Or<BalloonRule, Ballooning<'a>> = r#""mom""#,
         /// Where the host uses transparent huge pages while this arm is measured: `always`, `madvise` or `never`. Huge pages are not merged. Put back after each trial. Default: as found.
         optional huge_pages: HugePages = r#""never""#,
-        /// A positive control: each operation takes longer by this share on purpose, such as `"2%"`, so that the report shows whether this study on this host finds so much. Steps of 0.1 %. Not the baseline; only workloads whose guest's side can wait, in a closed loop. The guests' side of all other arms then answers as of 0 %.
+        /// A positive control: each operation takes longer by this share on purpose, such as `"2%"`, so that the report shows whether this study on this host finds so much. Steps of 0.1 %. Not the baseline; only workloads whose guest's side can wait, in a closed loop of no more clients than the guest has CPUs. The guests' side of all other arms then answers as of 0 %.
         optional slowed_by: Percent = r#""2%""#,
         /// From what the arm's guests are started where starts are measured (`guest-start`): `cold` (from nothing), `snapshot` (restored from a snapshot of a guest that had answered, which is proven by a secret that was in its memory), or a table `{ pool = 8 }` (one of so many guests that were made before and stopped runs again). Default `cold`.
         optional start: Or<Start, Pool<'a>> = r#""snapshot""#,

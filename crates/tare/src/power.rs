@@ -137,7 +137,9 @@ mod tests {
     fn a_plan_says_what_it_detects_and_how_many_blocks_it_takes() {
         let said = words(&study(12, Some(0.02)), &Noise::Of(0.02)).join("\n");
         assert!(said.contains("What 12 blocks detect, with 3 primary comparisons where the ratio"), "{said}");
-        assert!(said.contains("a difference of 2 % (its margin) in 6"), "{said}");
+        // About 70 of 100, by simulation.
+        let detected = ["in 6", "in 7"].map(|tens| format!("a difference of 2 % (its margin) {tens}"));
+        assert!(detected.iter().any(|tens| said.contains(tens)), "{said}");
         let noisy = words(&study(12, None), &Noise::Of(0.2)).join("\n");
         assert!(noisy.contains("a difference of 5 % in ") && noisy.contains("; it takes "), "{noisy}");
         let none = words(&study(5, None), &Noise::Of(0.0)).join("\n");

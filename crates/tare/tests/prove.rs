@@ -100,6 +100,8 @@ fn what_cannot_be_slowed_is_refused_with_its_place() {
     assert!(refused(&baseline).contains("slows the baseline"), "{}", refused(&baseline));
     let open = study.clone() + "load = { open = { rate = \"100/s\", connections = 1 } }\n";
     assert!(refused(&open).contains("no closed loop"), "{}", refused(&open));
+    let crowd = study.clone() + "load = { closed = { clients = 4 } }\n";
+    assert!(refused(&crowd).contains("more clients than the guest has CPUs"), "{}", refused(&crowd));
     let stream = study.replace("workload = \"rr\"", "workload = \"stream\"");
     assert!(refused(&stream).contains("which it cannot be"), "{}", refused(&stream));
     assert!(refused(&study.replace("50%", "0.05%")).contains("0.1 %"));

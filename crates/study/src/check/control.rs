@@ -36,7 +36,20 @@ pub(super) fn fit(file: &file::Study<'_>, context: &Context<'_>, (arms, baseline
         } else if !is_closed(case) {
             let what = format!("is no closed loop at a fixed load, and {asks}: only there is the share known");
             at.get("load").wrong(&what, "write `load = { closed = { clients = 1 } }`, or leave `slowed-by` out");
+        } else if clients(case) > case.guest.cpus {
+            let what = format!(
+                "has more clients than the guest has CPUs, and {asks}: one waits for the other, and the share is unknown"
+            );
+            at.get("load").wrong(&what, "write as many clients as CPUs, or leave `slowed-by` out");
         }
+    }
+}
+
+/// Clients of a closed loop.
+const fn clients(case: &Case) -> u32 {
+    match case.load {
+        CaseLoad::Fixed { load: LoadModel::Closed { clients, .. }, .. } => clients,
+        _ => 0,
     }
 }
 

@@ -77,6 +77,8 @@ pub fn equal(ground: &Ground<'_>) -> Result<Vec<Bar>, Failure> {
 #[derive(Default)]
 struct Found {
     covered: Share,
+    /// Half of each interval's width, as a share of the estimate.
+    reach: Vec<f64>,
     powered: Share,
     turned: Share,
     notes: [Vec<String>; 3],
@@ -89,6 +91,7 @@ impl Found {
         let truth = if better == Better::Higher { 1.0 / (1.0 + share) } else { 1.0 + share };
         let misses = truth < low || high < truth;
         self.covered.add(misses);
+        self.reach.push((high / low).ln() / 2.0);
         if misses {
             self.notes[0].push(format!("truth {:+.2} %: {}", (truth - 1.0) * 100.0, named(comparison, run)));
         }
@@ -125,7 +128,12 @@ pub fn slower(ground: &Ground<'_>) -> Result<Vec<Bar>, Failure> {
             }
         }
     }
-    let Found { covered, powered, turned, notes: [missed, unseen, wrong] } = found;
+    let Found { covered, mut reach, powered, turned, notes: [mut missed, mut unseen, wrong] } = found;
+    reach.sort_by(f64::total_cmp);
+    if let Some(middle) = reach.get(reach.len() / 2) {
+        missed.push(format!("half of the intervals reach less than {:.1} % from their estimate", middle * 100.0));
+    }
+    unseen.push(format!("{} of {} comparisons were to detect what was there", powered.of, covered.of));
     let unit = "comparisons";
     Ok(vec![
         Bar::counted(

@@ -16,6 +16,9 @@ use crate::place;
 
 /// In the short form no run begins after this.
 const QUICK: Duration = Duration::from_secs(13 * 60);
+/// A run that takes longer is stopped, and killed when it does not stop within the second time.
+const LONGEST: Duration = Duration::from_secs(15 * 60);
+const GRACE: Duration = Duration::from_secs(60);
 /// How often it is looked whether a run has ended, or somebody wishes to stop.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -166,14 +169,19 @@ impl Run<'_> {
     /// When the process cannot be waited for.
     pub fn end(&self, mut child: Child) -> Result<Ran, Failure> {
         let mut passed_on = false;
+        let began = Instant::now();
         loop {
             let seen =
                 child.try_wait().map_err(|error| Failure::new(format!("a run is lost: {error}"), Exit::Failure))?;
             if let Some(status) = seen {
                 return Ok(Ran { folder: self.folder(), code: status.code(), log: self.at("log") });
             }
-            if self.ground.is_stopped() && !std::mem::replace(&mut passed_on, true) {
+            let late = began.elapsed() > LONGEST;
+            if (late || self.ground.is_stopped()) && !std::mem::replace(&mut passed_on, true) {
                 signal(&child, Signal::TERM);
+            }
+            if began.elapsed() > LONGEST + GRACE {
+                signal(&child, Signal::KILL);
             }
             std::thread::sleep(LOOK);
         }

@@ -1,6 +1,6 @@
 //! Runs whose controller is killed at a random moment: is the host as before, and is nothing lost?
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tare_analysis::Share;
 use tare_lab::StateDir;
-use tare_record::RunFolder;
+use tare_record::{RunFolder, layout};
 
 use super::bar::Bar;
 use super::ground::{Ground, Run, signal, tare};
@@ -18,8 +18,6 @@ use crate::exit::{Exit, Failure};
 
 /// Kills in the short and in the long form.
 const KILLS: (u32, u32) = (12, 1000);
-/// A kill comes at a random moment within this, measured from the start of the process: the run takes about as long.
-const WITHIN: Duration = Duration::from_secs(5);
 /// How long it may take until nothing is left.
 const GONE: Duration = Duration::from_secs(30);
 
@@ -91,12 +89,13 @@ fn ids_of(folder: &Path) -> BTreeSet<String> {
     own.map(|run| run.run_id).collect()
 }
 
-/// The trials that a run has acknowledged, with their digests; empty before it has a journal.
-fn acknowledged(folder: &Path) -> BTreeMap<u32, String> {
-    let opened = RunFolder::open(folder);
-    opened
-        .map(|run| run.journal().acknowledged().map(|(id, digest)| (id, digest.to_owned())).collect())
-        .unwrap_or_default()
+/// The trials that a run has acknowledged, with their digests, each as often as its journal does; none before it has a journal.
+fn acknowledged(folder: &Path) -> Result<Vec<(u32, String)>, String> {
+    if !folder.join(layout::JOURNAL).exists() {
+        return Ok(Vec::new());
+    }
+    let opened = RunFolder::open(folder).map_err(|error| error.to_string())?;
+    Ok(opened.journal().acknowledged().map(|(id, digest)| (id, digest.to_owned())).collect())
 }
 
 /// A run that is killed, and what came of it.
@@ -105,14 +104,19 @@ struct Killed<'g> {
     links: BTreeSet<String>,
     /// Whether its reaper is killed as well, so that another process has to take it down.
     with_reaper: bool,
+    /// A kill comes at a random moment within this, from the start of the process on.
+    within: Duration,
 }
 
 impl Killed<'_> {
-    /// What was left, or nothing.
-    fn kill(&self, run: &Run<'_>, child: &mut Child) -> Result<Vec<String>, Failure> {
-        std::thread::sleep(WITHIN.mul_f64(rand::random()));
-        let ids = ids_of(&run.folder());
+    /// What was left; `None` if the run had not begun, or had ended, so that there was nothing to kill.
+    fn kill(&self, run: &Run<'_>, child: &mut Child) -> Result<Option<Vec<String>>, Failure> {
+        std::thread::sleep(self.within.mul_f64(rand::random()));
+        let mut ids = ids_of(&run.folder());
+        let ended = !matches!(child.try_wait(), Ok(None));
         signal(child, Signal::KILL);
+        // It may have begun between the two.
+        ids.extend(ids_of(&run.folder()));
         if self.with_reaper {
             for pid in processes(|_, words| ids.iter().any(|id| words.contains(&format!("reaper {id}")))) {
                 if let Some(pid) = Pid::from_raw(pid) {
@@ -128,20 +132,23 @@ impl Killed<'_> {
             reap.arg("reap").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
             reap.status().map_err(failed)?;
         }
+        if ended || ids.is_empty() {
+            return Ok(None);
+        }
         let until = Instant::now() + GONE;
         loop {
             let left = left(&ids, &self.links);
             if left.is_empty() || Instant::now() > until || self.ground.is_stopped() {
-                return Ok(left);
+                return Ok(Some(left));
             }
             std::thread::sleep(Duration::from_millis(20));
         }
     }
 
     /// Goes on with the run, and says what was lost or done twice.
-    fn resume(&self, run: &Run<'_>, before: &BTreeMap<u32, String>) -> Result<Vec<String>, Failure> {
+    fn resume(&self, run: &Run<'_>, before: Result<Vec<(u32, String)>, String>) -> Result<Vec<String>, Failure> {
         let folder: PathBuf = run.folder();
-        let there = folder.join("journal.jsonl").exists();
+        let there = folder.join(layout::JOURNAL).exists();
         if !there && folder.exists() {
             // Killed before its first line: nothing was acknowledged, and the folder is begun anew.
             fs::remove_dir_all(&folder).map_err(|error| Failure::new(error, Exit::Failure))?;
@@ -152,19 +159,22 @@ impl Killed<'_> {
         if !matches!(ran.code, Some(0 | 3)) {
             wrong.extend(ran.findings().err().or_else(|| Some(format!("its second part ended with {:?}", ran.code))));
         }
-        let after = acknowledged(&folder);
-        let lost = before.iter().filter(|(id, digest)| after.get(id) != Some(digest)).map(|(id, _)| id);
-        wrong.extend(lost.map(|id| format!("trial {id} was acknowledged and is lost or another one")));
-        match RunFolder::open(&folder).map_err(|error| error.to_string()) {
-            Ok(opened) => {
-                wrong.extend(opened.verify().iter().map(ToString::to_string));
-                let trials = opened.trials().map_err(|error| Failure::new(error, Exit::Failure))?;
-                let different: BTreeSet<u32> = trials.iter().map(|trial| trial.planned.index).collect();
-                if different.len() != trials.len() {
-                    wrong.push("a trial is there twice".to_owned());
-                }
+        let (before, after) = match (before, acknowledged(&folder)) {
+            (Ok(before), Ok(after)) => (before, after),
+            (Err(why), _) | (_, Err(why)) => {
+                wrong.push(why);
+                return Ok(wrong);
             }
-            Err(error) => wrong.push(error),
+        };
+        let lost = before.iter().filter(|own| !after.contains(own)).map(|(id, _)| id);
+        wrong.extend(lost.map(|id| format!("trial {id} was acknowledged and is lost or another one")));
+        let different: BTreeSet<u32> = after.iter().map(|(id, _)| *id).collect();
+        if different.len() != after.len() {
+            wrong.push("a trial is acknowledged twice".to_owned());
+        }
+        match RunFolder::open(&folder) {
+            Ok(opened) => wrong.extend(opened.verify().iter().map(ToString::to_string)),
+            Err(error) => wrong.push(error.to_string()),
         }
         Ok(wrong)
     }
@@ -174,25 +184,38 @@ impl Killed<'_> {
 pub fn bars(ground: &Ground<'_>) -> Result<Vec<Bar>, Failure> {
     let (mut leaving, mut losing) = (Share::default(), Share::default());
     let (mut notes, mut lost) = (Vec::new(), Vec::new());
-    // What runtimes make once on a host is there after this.
-    ground.study("killed-0", study::KILLED)?.with(&["--blocks", "1"]).run()?;
-    for kill in ground.numbered(KILLS).take_while(|_| ground.goes_on()) {
-        let killed = Killed { ground, links: links_now(), with_reaper: kill % 2 == 0 };
+    // What runtimes make once on a host is there after this, and a kill comes within the time that this takes.
+    let began = Instant::now();
+    let whole = ground.study("killed-0", study::KILLED)?.run()?;
+    let within = began.elapsed();
+    let unfit = whole.findings().err();
+    for kill in ground.numbered(KILLS).take_while(|_| ground.goes_on() && unfit.is_none()) {
+        let killed = Killed { ground, links: links_now(), with_reaper: kill % 2 == 0, within };
         let run = ground.study(&format!("killed-{kill}"), study::KILLED)?;
         let mut child = run.begin()?;
         let left = killed.kill(&run, &mut child)?;
+        let before = acknowledged(&run.folder());
+        let wrong = killed.resume(&run, before)?;
+        if ground.is_stopped() {
+            break;
+        }
+        let Some(left) = left else {
+            notes.push(format!(
+                "killed-{kill} is not counted: the kill came before the run had begun, or after its end"
+            ));
+            continue;
+        };
         leaving.add(!left.is_empty());
         notes.extend(left.into_iter().map(|what| format!("killed-{kill} left {what}")));
-        let before = acknowledged(&run.folder());
-        let wrong = killed.resume(&run, &before)?;
         losing.add(!wrong.is_empty());
         lost.extend(wrong.into_iter().map(|what| format!("killed-{kill}: {what}")));
     }
+    notes.extend(unfit);
     let unit = "kills";
     Ok(vec![
         Bar::counted(
             "killed-leaves-nothing",
-            "After kill -9 of the controller, half of the times also of its reaper, nothing of the run is left on the host",
+            "After kill -9 of the controller, half of the times also of its reaper, nothing that carries the run's id is left on the host, and no link",
             (0.0, unit),
             leaving,
             notes,

@@ -36,7 +36,7 @@ pub fn command(arguments: &ProveArguments) -> Result<Exit, Failure> {
             break;
         }
         output::note(&format!("tare prove: {}", group.words()));
-        let bars = match group {
+        let mut bars = match group {
             Group::Equal => differences::equal(&ground)?,
             Group::Slower => differences::slower(&ground)?,
             Group::Percentiles => percentiles::bars(&ground)?,
@@ -45,6 +45,10 @@ pub fn command(arguments: &ProveArguments) -> Result<Exit, Failure> {
             Group::Recomputed => recomputed::bars(&ground)?,
             Group::Secrets => secrets::bars(&ground)?,
         };
+        if !ground.goes_on() {
+            let why = "stopped, or out of the short form's time, before all of its runs: --full has no such limit";
+            bars.iter_mut().for_each(|bar| bar.notes.push(why.to_owned()));
+        }
         bars.iter().for_each(say);
         proof.bars.extend(bars);
         proof.wall_s = ground.wall_s();
@@ -55,6 +59,7 @@ pub fn command(arguments: &ProveArguments) -> Result<Exit, Failure> {
     Ok(match () {
         () if ground.is_stopped() => Exit::Interrupted,
         () if proof.bars.iter().any(|bar| bar.verdict == Verdict::NotMet) => Exit::Broken,
+        () if proof.bars.iter().any(|bar| bar.verdict == Verdict::LeftOut) => Exit::Incomplete,
         () => Exit::Success,
     })
 }

@@ -23,7 +23,7 @@ pub fn of(proof: &Proof) -> Page {
         proof.bars.iter().map(row).collect(),
     );
     page.paragraph(
-        "met: the failures keep to the stated rate, and twice that rate is excluded (where nothing may fail: 5 of 100). NOT MET: at the stated \
+        "met: the failures are no more than the stated rate, and twice that rate (at least 5 of 100) is excluded. NOT MET: at the stated \
          rate, as many failures or more come up in less than 1 of 100 proofs. open: too few were counted to say. Rates are exact \
          intervals (Clopper and Pearson, 1934).",
     );

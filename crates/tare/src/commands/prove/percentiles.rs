@@ -63,7 +63,12 @@ pub fn bars(ground: &Ground<'_>) -> Result<Vec<Bar>, Failure> {
                 notes.push(format!("run {run}, {}: not counted, for it is flagged {}", trial.planned.case, flag.kind));
                 continue;
             }
-            for (wrong, words) in compared(&trial) {
+            let compared = compared(&trial);
+            if compared.len() < PAIRS.len() {
+                let case = &trial.planned.case;
+                notes.push(format!("run {run}, {case}: {} of 3 percentiles can be compared", compared.len()));
+            }
+            for (wrong, words) in compared {
                 off.add(wrong);
                 if wrong {
                     notes.push(format!("run {run}, {words}"));

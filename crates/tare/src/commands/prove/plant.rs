@@ -1,10 +1,15 @@
 //! What is done to a run from outside, as a user's host does it by accident.
 
 use std::path::Path;
+use std::process::Child;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use super::ground::signal;
 
 /// A busy program's longest burst and rest, milliseconds.
 const BURST_MS: u64 = 100;
@@ -60,17 +65,28 @@ impl Drop for Plant {
     }
 }
 
-/// Waits until a run offers load, at most this long; whether it does.
-pub fn wait_for_load(folder: &Path, at_most: Duration) -> bool {
+/// Waits until a run offers load, at most this long; whether it does. Not if it has ended, or if `gives_up` says so.
+pub fn wait_for_load(folder: &Path, child: &mut Child, at_most: Duration, gives_up: impl Fn() -> bool) -> bool {
     let until = Instant::now() + at_most;
     loop {
         // The journal's line of the phase in which load is offered.
         if std::fs::read_to_string(folder.join("journal.jsonl")).is_ok_and(|journal| journal.contains("\"drive\"")) {
             return true;
         }
-        if Instant::now() > until {
+        if Instant::now() > until || gives_up() || !matches!(child.try_wait(), Ok(None)) {
             return false;
         }
         thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// A run that is there for another one's sake: it is stopped when this is dropped.
+pub struct Companion(pub Child);
+
+impl Drop for Companion {
+    fn drop(&mut self) {
+        signal(&self.0, Signal::TERM);
+        // What it leaves, its reaper takes away.
+        let _ = self.0.wait();
     }
 }

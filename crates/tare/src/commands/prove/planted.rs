@@ -1,5 +1,6 @@
 //! Disturbed runs, and others at rest: are the flags of the causes raised?
 
+use std::process::Child;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -9,7 +10,7 @@ use tare_record::RunFolder;
 
 use super::bar::Bar;
 use super::ground::{Ground, Ran, Run, signal};
-use super::plant::{Plant, wait_for_load};
+use super::plant::{Companion, Plant, wait_for_load};
 use super::study;
 use crate::exit::Failure;
 
@@ -81,7 +82,11 @@ pub fn bars(ground: &Ground<'_>) -> Result<Vec<Bar>, Failure> {
         for (n, cause) in CAUSES.iter().enumerate().filter(|_| ground.goes_on()) {
             let alongside = if cause.act == Act::Another { &["--alongside"][..] } else { &[] };
             let planted = begin(ground, &format!("planted-{}-{time}", n + 1), cause.case)?.with(alongside);
-            match disturbed(ground, &planted, cause.act, time).map(|ran| flags(&ran))? {
+            let ran = disturbed(ground, &planted, cause.act, time)?;
+            if ground.is_stopped() {
+                break;
+            }
+            match ran.map_or_else(|| Err(format!("{} could not be planted", cause.name)), |ran| flags(&ran)) {
                 Ok(flags) => {
                     let misses = !flags.iter().any(|flag| cause.flags.contains(&flag.as_str()));
                     unseen.add(misses);
@@ -128,32 +133,32 @@ fn begin<'g>(ground: &'g Ground<'_>, name: &str, case: &str) -> Result<Run<'g>, 
     Ok(ground.study(name, study::PLANTED)?.with(&["--only-case", case]))
 }
 
-/// Runs it and does something to it meanwhile.
-fn disturbed(ground: &Ground<'_>, planted: &Run<'_>, act: Act, time: u32) -> Result<Ran, Failure> {
+/// Runs it and does something to it meanwhile; `None` if that could not be done.
+fn disturbed(ground: &Ground<'_>, planted: &Run<'_>, act: Act, time: u32) -> Result<Option<Ran>, Failure> {
+    let offers_load =
+        |run: &Run<'_>, child: &mut Child| wait_for_load(&run.folder(), child, START, || ground.is_stopped());
     match act {
-        Act::Nothing => planted.run(),
+        Act::Nothing => planted.run().map(Some),
         Act::Load => {
             let _busy = Plant::load();
-            planted.run()
+            planted.run().map(Some)
         }
         Act::Still => {
-            let child = planted.begin()?;
-            if wait_for_load(&planted.folder(), START) {
+            let mut child = planted.begin()?;
+            let there = offers_load(planted, &mut child);
+            if there {
                 std::thread::sleep(INTO_LOAD);
                 signal(&child, Signal::STOP);
                 std::thread::sleep(STILL);
                 signal(&child, Signal::CONT);
             }
-            planted.end(child)
+            planted.end(child).map(|ran| there.then_some(ran))
         }
         Act::Another => {
-            let other = begin(ground, &format!("another-{time}"), AT_REST)?.with(&["--blocks", "100", "--alongside"]);
-            let beside = other.begin()?;
-            wait_for_load(&other.folder(), START);
-            let ran = planted.run()?;
-            signal(&beside, Signal::TERM);
-            other.end(beside)?;
-            Ok(ran)
+            let other = begin(ground, &format!("another-{time}"), AT_REST)?.with(&["--blocks", "30", "--alongside"]);
+            let mut beside = Companion(other.begin()?);
+            let there = offers_load(&other, &mut beside.0);
+            planted.run().map(|ran| there.then_some(ran))
         }
     }
 }

@@ -19,7 +19,7 @@ pub fn bars(ground: &Ground<'_>) -> Result<Vec<Bar>, Failure> {
         ground.study(OWN, study::PLANTED)?.run()?;
     }
     let (mut differing, mut notes, mut figures) = (Share::default(), Vec::new(), 0);
-    for folder in ground.folders() {
+    for folder in ground.folders().into_iter().take_while(|_| ground.goes_on()) {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut verify = tare();
         verify.arg("verify").arg(&folder).args(["--recompute", "--format", "json"]).stdin(Stdio::null());
@@ -29,6 +29,9 @@ pub fn bars(ground: &Ground<'_>) -> Result<Vec<Bar>, Failure> {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         if output.status.code() == Some(i32::from(Exit::HostUnfit as u8)) {
             return Ok(vec![bar(Share::default(), vec![said.trim().to_owned()])]);
+        }
+        if ground.is_stopped() {
+            break;
         }
         let found: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
         figures += found["recomputed"]["checked"].as_u64().unwrap_or(0);

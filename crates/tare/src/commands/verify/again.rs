@@ -82,11 +82,11 @@ mod tests {
         assert_eq!(of(&nearly, &made).differs, 0);
         let altered =
             json!({"cases": [{"value": 2.000_002, "low": 1.0, "sentence": "better"}], "schema": 1, "more": true});
-        let found = of(&altered, &made);
-        assert_eq!(
-            (found.differs, &found.first[..]),
-            (4, &["cases[0].low", "cases[0].sentence", "cases[0].value", ".more"].map(str::to_owned)[..])
-        );
+        let mut found = of(&altered, &made);
+        // Whether fields are in the order of the file or of their names depends on what else is built.
+        found.first.sort();
+        let first = [".more", "cases[0].low", "cases[0].sentence", "cases[0].value"].map(str::to_owned);
+        assert_eq!((found.differs, &found.first[..]), (4, &first[..]));
         assert_eq!(of(&json!({"cases": []}), &made).first, ["cases", "schema"]);
     }
 }
