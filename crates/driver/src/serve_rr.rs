@@ -173,7 +173,9 @@ mod tests {
             }
             let before = now_ns();
             delay.hold();
-            (held, passed) = (held + delay.last - before, passed + before - last);
+            // A rest counts for neither: its share is not held.
+            let own = Some(before - last).filter(|own| *own < Delay::REST_NS).unwrap_or(0);
+            (held, passed) = (held + delay.last - before, passed + own);
         }
         let base = exchanges * Delay::BASE_NS;
         // A thread that loses its CPU is held for longer.

@@ -64,6 +64,10 @@ impl LandlockOption {
     pub(crate) fn check(&self) -> Result<(), FieldError> {
         let Self::Rules(rules) = self else { return Ok(()) };
         let is_plain = |path: &Path| path.is_absolute() && !path.components().any(|part| part == Component::ParentDir);
+        if rules.write.iter().any(|path| path.parent().is_none()) {
+            let why = "`/` would let the guest write everywhere, so that nothing shows whether the rules are in force";
+            return Err(FieldError::new(&["landlock", "write"], why).help("name the directories that it writes in"));
+        }
         let Some(wrong) = rules.write.iter().find(|path| !is_plain(path)) else { return Ok(()) };
         let why =
             format!("`{}` is no absolute path without `..`: give directories as the guest sees them", wrong.display());

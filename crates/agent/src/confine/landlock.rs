@@ -86,14 +86,11 @@ pub fn facts() -> Vec<(String, String)> {
 
 /// Tries what the rules refuse.
 fn found(rules: &Landlock) -> Result<(), String> {
-    if !rules.write.iter().any(|path| path == Path::new("/")) {
-        let made = fs::create_dir(FORBIDDEN);
-        if made.is_ok() {
-            fs::remove_dir(FORBIDDEN)
-                .map_err(|error| format!("{FORBIDDEN} was made and cannot be removed: {error}"))?;
-        }
-        refused(made, "make a directory in the root")?;
+    let made = fs::create_dir(FORBIDDEN);
+    if made.is_ok() {
+        fs::remove_dir(FORBIDDEN).map_err(|error| format!("{FORBIDDEN} was made and cannot be removed: {error}"))?;
     }
+    refused(made, "make a directory in the root")?;
     let here = |port| (Ipv4Addr::LOCALHOST, port);
     if let Some(port) = rules.tcp_bind.as_ref().and_then(|only| first_other_than(only)) {
         refused(TcpListener::bind(here(port)), &format!("bind to TCP port {port}"))?;
@@ -104,9 +101,9 @@ fn found(rules: &Landlock) -> Result<(), String> {
     Ok(())
 }
 
-/// A port that is not in the list.
+/// A port that is not in the list, and not one of those that only privileged processes bind to.
 fn first_other_than(ports: &[u16]) -> Option<u16> {
-    (1..=u16::MAX).find(|port| !ports.contains(port))
+    (1024..=u16::MAX).find(|port| !ports.contains(port))
 }
 
 fn refused<T>(tried: io::Result<T>, what: &str) -> Result<(), String> {
@@ -124,8 +121,8 @@ mod tests {
 
     #[test]
     fn a_port_outside_of_the_list_is_found() {
-        assert_eq!(first_other_than(&[]), Some(1));
-        assert_eq!(first_other_than(&[0, 1, 3]), Some(2));
+        assert_eq!(first_other_than(&[]), Some(1024));
+        assert_eq!(first_other_than(&[0, 1024, 1026]), Some(1025));
     }
 
     #[test]

@@ -160,7 +160,7 @@ impl Snapshot {
     pub(super) fn fact(&self) -> Option<(String, String)> {
         let Taken { bytes, seconds, .. } = self.0.get()?;
         let said = format!(
-            "{bytes}, taken in {:.1} ms; every guest that counts as started knew the secret that the memory of the first alone held",
+            "{bytes}, taken in {:.1} ms; every guest that counts as started knew the secret that only the first guest's memory held",
             seconds * 1e3
         );
         Some(("snapshot".to_owned(), said))
@@ -175,8 +175,8 @@ fn prove(link: &Link, secret: Token) -> Result<(), String> {
     match link.call(Request::Kept, TIMEOUT) {
         Ok(Reply::Keeps { secret: Some(said) }) if said == secret => Ok(()),
         Ok(Reply::Keeps { secret: said }) => {
-            let what = if said.is_some() { "another secret" } else { "no secret" };
-            Err(format!("the guest was not restored: its memory holds {what} than the snapshot's had"))
+            let what = if said.is_some() { "another secret than the snapshot's" } else { "no secret" };
+            Err(format!("the guest was not restored: its memory holds {what}"))
         }
         Ok(_) => Err("the restored guest answered something else than was asked".to_owned()),
         Err(error) => Err(format!("the restored guest does not tell its secret: {error}")),

@@ -23,7 +23,7 @@ pub fn freezing_refusal() -> Option<String> {
     none.then(|| "there are no control groups of version 2, whose freezer stops a guest".to_owned())
 }
 
-/// Stops all that is in the groups with these directories, or lets it run again. Returns when it does.
+/// Stops all that is in the groups with these directories, or lets it run again. Returns once all stands still; that it runs again is not waited for.
 ///
 /// # Errors
 /// When there is no freezer among them, the kernel refuses, or something does not stand still in 5 s; it is then let run again.

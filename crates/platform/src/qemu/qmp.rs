@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use qapi::qmp::{self, CpuInfoFast, StatsFilter, StatsProvider, StatsRequest, StatsVCPUFilter, StatsValue};
+use qapi::qmp::{self, CpuInfoFast, RunState, StatsFilter, StatsProvider, StatsRequest, StatsVCPUFilter, StatsValue};
 use qapi::{Command, ExecuteError, Qmp, Stream};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use rustix::process::Pid;
@@ -28,7 +28,9 @@ const ANSWER: Duration = Duration::from_secs(20);
 const ANSWER_UNDER_LOAD: Duration = Duration::from_secs(2);
 /// How long a QEMU that closed its monitor may take to end.
 const ENDS: Duration = Duration::from_millis(200);
-/// How often it is looked whether the monitor listens.
+/// How long it may take to take a snapshot in.
+const TAKEN_IN: Duration = Duration::from_secs(120);
+/// How often it is looked whether the monitor listens, or a snapshot is there.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 /// Longest path of a Unix socket, bytes (`sun_path` of unix(7), with its end).
 pub(super) const SOCKET_PATH_BYTES: usize = 107;
@@ -149,11 +151,18 @@ impl Monitor {
         })
     }
 
-    /// Lets the guest run.
+    /// Lets the guest run; one that is taken in from a file once all of it is there, for until then the order would be forgotten.
     ///
     /// # Errors
-    /// When the monitor does not answer.
+    /// When the monitor does not answer, or a guest is not taken in within two minutes.
     pub(super) fn run(&mut self) -> Result<(), String> {
+        let began = Instant::now();
+        while self.ask(&qmp::query_status {})?.status == RunState::inmigrate {
+            if began.elapsed() > TAKEN_IN {
+                return Err(format!("its snapshot is not taken in after {TAKEN_IN:?}"));
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
         self.ask(&qmp::cont {})?;
         limit(&self.socket, ANSWER_UNDER_LOAD).map_err(|error| error.to_string())
     }

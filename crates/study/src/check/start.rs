@@ -1,8 +1,9 @@
 //! From what the guests of an arm are started: `start` of an arm.
 
 use serde_json::Value as Json;
+use tare_model::load::LoadModel;
 use tare_model::start::Start;
-use tare_model::study::{Arm, Case};
+use tare_model::study::{Arm, Case, CaseLoad};
 
 use super::Context;
 use crate::file;
@@ -23,6 +24,10 @@ pub(super) fn of_arm(arm: &file::Arm<'_>, context: &Context<'_>, platform: Optio
     asked
 }
 
+fn is_open(case: &Case) -> bool {
+    matches!(case.load, CaseLoad::Fixed { load: LoadModel::Open { .. }, .. })
+}
+
 /// Reports arms whose guests are not made from nothing in cases that make none, and pools that are smaller than what is taken from them.
 pub(super) fn fit(context: &Context<'_>, arms: &[Arm], cases: &[Case]) {
     for arm in arms.iter().filter(|arm| !arm.start.is_cold() && arm.replica_of.is_none()) {
@@ -39,6 +44,14 @@ pub(super) fn fit(context: &Context<'_>, arms: &[Arm], cases: &[Case]) {
             continue;
         }
         let pool = arm.start.pool();
+        if let Some(case) = known().filter(|_| pool > 0).find(|case| is_open(case)) {
+            let what = format!(
+                "keeps a pool, and the case `{}` has an open loop: filling it again would be in its figures",
+                case.id
+            );
+            at.wrong(&what, "leave the pool out, or that case; write `load = { closed = { clients = 1 } }` in it");
+            continue;
+        }
         if let Some(case) = known().filter(|_| pool > 0).find(|case| case.made > pool) {
             let what = format!("keeps {pool} guests, and the case `{}` takes {} at one time", case.id, case.made);
             at.wrong(&what, format!("write `start = {{ pool = {} }}`, or let the case take fewer", case.made));

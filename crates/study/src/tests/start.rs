@@ -86,6 +86,15 @@ fn starts_are_of_workloads_that_make_guests() {
 }
 
 #[test]
+fn no_pool_is_filled_beside_an_open_loop() {
+    let open = GOOD.replace("closed = { clients = 4 }", "open = { rate = \"10/s\", connections = 4 }");
+    let error = crate::parse("bad.toml", &open, &Fake).unwrap_err();
+    let problems: Vec<_> = error.problems().iter().map(|own| (own.path.join("."), own.message.clone())).collect();
+    assert_eq!(problems.len(), 1, "a snapshot needs no time between starts: {problems:?}");
+    assert!(problems[0].0 == "arms.pool.start" && problems[0].1.contains("`burst` has an open loop"), "{problems:?}");
+}
+
+#[test]
 fn a_pool_that_is_larger_than_memory_is_refused_by_the_plan() {
     let study = study_of(&GOOD.replace("pool = 8", "pool = 200"));
     // 200 guests of 256 MiB, and the measured one.
