@@ -115,8 +115,9 @@ impl Killed<'_> {
         let mut ids = ids_of(&run.folder());
         let ended = !matches!(child.try_wait(), Ok(None));
         signal(child, Signal::KILL);
-        // It may have begun between the two.
+        // It may have begun between the two, or have taken all down and be at its report.
         ids.extend(ids_of(&run.folder()));
+        ids.extend(RunFolder::open(&run.folder()).map(|opened| opened.facts().run_id.clone()));
         if self.with_reaper {
             for pid in processes(|_, words| ids.iter().any(|id| words.contains(&format!("reaper {id}")))) {
                 if let Some(pid) = Pid::from_raw(pid) {

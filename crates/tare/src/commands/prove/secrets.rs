@@ -120,7 +120,7 @@ pub fn bars(ground: &Ground<'_>) -> Result<Vec<Bar>, Failure> {
     let mut notes = Vec::new();
     // The command printed them and failed: its trial is there, and what was taken out of its output.
     let report = fs::read_to_string(folder.join("report.md")).unwrap_or_default();
-    if !(report.contains("SECRET_") && report.contains("redacted")) {
+    if !report.contains("=[redacted]") {
         let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         notes.push(format!("the run that was to have the secrets had none to take out: {said}"));
         return Ok(vec![bar(Share::default(), notes)]);
