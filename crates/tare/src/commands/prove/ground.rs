@@ -99,7 +99,7 @@ impl<'a> Ground<'a> {
     /// # Errors
     /// When the study cannot be written.
     pub fn study(&self, name: &str, text: &str) -> Result<Run<'_>, Failure> {
-        let run = Run { ground: self, name: name.to_owned(), more: Vec::new() };
+        let run = Run { ground: self, name: name.to_owned(), more: Vec::new(), variables: Vec::new() };
         super::put(&run.at("toml"), text)?;
         Ok(run)
     }
@@ -110,6 +110,7 @@ pub struct Run<'a> {
     ground: &'a Ground<'a>,
     name: String,
     more: Vec<String>,
+    variables: Vec<(String, String)>,
 }
 
 impl Run<'_> {
@@ -117,6 +118,13 @@ impl Run<'_> {
     #[must_use]
     pub fn with(mut self, words: &[&str]) -> Self {
         self.more.extend(words.iter().map(|word| (*word).to_owned()));
+        self
+    }
+
+    /// The same with these variables in its environment.
+    #[must_use]
+    pub fn given(mut self, variables: Vec<(String, String)>) -> Self {
+        self.variables = variables;
         self
     }
 
@@ -147,7 +155,13 @@ impl Run<'_> {
         let log = log.map_err(|error| failed("what a run prints cannot be kept", error))?;
         let copy = log.try_clone().map_err(|error| failed("what a run prints cannot be kept", error))?;
         let mut command = tare();
-        command.arg("run").arg(self.at("toml")).arg("--out").arg(self.folder()).args(&self.more);
+        command
+            .arg("run")
+            .arg(self.at("toml"))
+            .arg("--out")
+            .arg(self.folder())
+            .args(&self.more)
+            .envs(self.variables.iter().cloned());
         let beside = self.ground.alongside && !self.more.iter().any(|word| word == "--alongside");
         let flags = [(beside, "--alongside"), (resumes, "--resume")];
         command.args(flags.into_iter().filter(|(wanted, _)| *wanted).map(|(_, flag)| flag));

@@ -45,9 +45,9 @@ fn left(ids: &BTreeSet<String>, links: &BTreeSet<String>) -> Vec<String> {
     found.extend(states.iter().filter(|run| ids.contains(&run.run_id)).map(|run| run.path.display().to_string()));
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     found.extend(mounts.lines().filter(|line| is_theirs(line)).map(|line| format!("mount {line}")));
-    found.extend(
-        processes(|environ, words| is_theirs(environ) || is_theirs(words)).iter().map(|pid| format!("process {pid}")),
-    );
+    let is_of_them = |pid: u32, words: &str| is_theirs(words) || ids.iter().any(|id| tare_lab::is_of_run(pid, id));
+    let alive = processes().filter(|(pid, words)| is_of_them(*pid, words));
+    found.extend(alive.map(|(pid, words)| format!("process {pid}: {words}")));
     found
 }
 
@@ -65,21 +65,14 @@ fn below(directory: &Path, depth: u32, visit: &mut dyn FnMut(&Path)) {
     }
 }
 
-/// Processes, not of this one, by their environment's variable for a run and their command line.
-fn processes(wanted: impl Fn(&str, &str) -> bool) -> Vec<i32> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Ok(pid) = entry.file_name().to_string_lossy().parse::<i32>() else { continue };
-        let read = |name: &str| fs::read(entry.path().join(name)).unwrap_or_default();
-        let (environ, words) = (read("environ"), read("cmdline"));
-        let own = environ.split(|byte| *byte == 0).filter(|variable| variable.starts_with(b"TARE_RUN="));
-        let own: String = own.map(|variable| String::from_utf8_lossy(variable).into_owned()).collect();
-        // One that has ended has neither.
-        if wanted(&own, &String::from_utf8_lossy(&words).replace('\0', " ")) {
-            found.push(pid);
-        }
-    }
-    found
+/// All processes, each with its command line.
+fn processes() -> impl Iterator<Item = (u32, String)> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| {
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        let words = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        Some((pid, String::from_utf8_lossy(&words).replace('\0', " ")))
+    })
 }
 
 /// The ids of the runs into a folder that have a state directory.
@@ -119,11 +112,11 @@ impl Killed<'_> {
         ids.extend(ids_of(&run.folder()));
         ids.extend(RunFolder::open(&run.folder()).map(|opened| opened.facts().run_id.clone()));
         if self.with_reaper {
-            for pid in processes(|_, words| ids.iter().any(|id| words.contains(&format!("reaper {id}")))) {
-                if let Some(pid) = Pid::from_raw(pid) {
-                    // It may have ended by itself.
-                    let _ = kill_process(pid, Signal::KILL);
-                }
+            let is_reaper = |words: &str| ids.iter().any(|id| words.trim_end() == format!("tare reaper {id}"));
+            let reapers = processes().filter(|(_, words)| is_reaper(words));
+            for pid in reapers.filter_map(|(pid, _)| Pid::from_raw(i32::try_from(pid).ok()?)) {
+                // It may have ended by itself.
+                let _ = kill_process(pid, Signal::KILL);
             }
         }
         let failed = |error: std::io::Error| Failure::new(format!("a killed run is lost: {error}"), Exit::Failure);

@@ -8,7 +8,7 @@ use tare_analysis::Share;
 use toml::{Table, Value};
 
 use super::bar::Bar;
-use super::ground::{Ground, tare};
+use super::ground::Ground;
 use super::study;
 use crate::exit::{Exit, Failure};
 
@@ -111,23 +111,18 @@ pub fn bars(ground: &Ground<'_>) -> Result<Vec<Bar>, Failure> {
     let failed = |error: std::io::Error| Failure::new(format!("secrets could not be planted: {error}"), Exit::Failure);
     let given = tempfile::tempdir().map_err(failed)?;
     let Planted { study, mut canaries, variables } = planted(given.path())?;
-    let path = given.path().join("secrets.toml");
-    super::put(&path, &study)?;
-    let folder = ground.runs().join("secrets");
-    let mut command = tare();
-    command.arg("run").arg(&path).arg("--out").arg(&folder).arg("--alongside").envs(variables);
-    let output = command.output().map_err(failed)?;
+    let ran = ground.study("secrets", &study)?.given(variables).run()?;
+    let printed = fs::read(&ran.log).map_err(failed)?;
     let mut notes = Vec::new();
     // The command printed them and failed: its trial is there, and what was taken out of its output.
-    let report = fs::read_to_string(folder.join("report.md")).unwrap_or_default();
+    let report = fs::read_to_string(ran.folder.join("report.md")).unwrap_or_default();
     if !report.contains("=[redacted]") {
-        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        notes.push(format!("the run that was to have the secrets had none to take out: {said}"));
+        let why = ran.findings().err().unwrap_or_default();
+        notes.push(format!("the run that was to have the secrets had none to take out. {why}"));
         return Ok(vec![bar(Share::default(), notes)]);
     }
     let own = canaries.len();
     canaries.extend(names());
-    let printed = [output.stdout, output.stderr].concat();
     // Run folders are what is published; studies and logs beside them are not.
     let files: Vec<PathBuf> = ground.folders().iter().flat_map(|path| files(path)).collect();
     let mut share = Share::default();
