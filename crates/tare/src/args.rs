@@ -258,10 +258,15 @@ pub struct PlanArguments {
     pub noise_from: Option<PathBuf>,
 }
 
+/// A share from 0 to below 1, written as a percentage.
+fn share(text: &str) -> Option<f64> {
+    let number = text.strip_suffix('%').map(str::trim).and_then(|number| number.parse::<f64>().ok());
+    number.map(|number| number / 100.0).filter(|share| (0.0..1.0).contains(share))
+}
+
 /// A share above 0 and below 1, written as `2%` or `2 %`.
 fn percent(text: &str) -> Result<f64, String> {
-    let number = text.strip_suffix('%').map(str::trim).and_then(|number| number.parse::<f64>().ok());
-    let share = number.map(|number| number / 100.0).filter(|share| *share > 0.0 && *share < 1.0);
+    let share = share(text).filter(|share| *share > 0.0);
     share.ok_or_else(|| "write a percentage above 0 and below 100, such as `2%`".to_owned())
 }
 

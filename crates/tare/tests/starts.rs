@@ -1,5 +1,7 @@
 //! Starts as operations: guests that are made, answer and are taken away, one by one and in bursts.
 
+use std::path::Path;
+
 use tare_model::histogram;
 use tare_model::trial::{Measurement, Outcome, TrialRecord};
 use tare_record::RunFolder;
@@ -99,6 +101,16 @@ fn starts_whose_task_fails_end_the_trial_with_the_reason() {
     assert_eq!(left_by_runs_into(&out), Vec::<String>::new());
 }
 
+/// Kills a run while it starts guests, and waits until nothing of it is left.
+fn killed_among_starts_leaves_nothing(folder: &Path, study: &Path) {
+    let out = folder.join("run");
+    let mut running = begin(study, &out);
+    until("starts", || journal(&out).contains("\"drive\""));
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    kill(&mut running);
+    until("the reaper to take everything away", || left_by_runs_into(&out).is_empty());
+}
+
 #[test]
 fn a_run_that_is_killed_in_a_burst_leaves_nothing() {
     if !is_root() {
@@ -107,12 +119,7 @@ fn a_run_that_is_killed_in_a_burst_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let long = CASES.replace("rounds = 4", "rounds = 500");
     let path = write_study(folder.path(), &starts(1, &long));
-    let out = folder.path().join("run");
-    let mut running = begin(&path, &out);
-    until("starts", || journal(&out).contains("\"drive\""));
-    std::thread::sleep(std::time::Duration::from_millis(300));
-    kill(&mut running);
-    until("the reaper to take everything away", || left_by_runs_into(&out).is_empty());
+    killed_among_starts_leaves_nothing(folder.path(), &path);
 }
 
 /// Whether the processes of a guest can be stopped by its control group here.
@@ -162,12 +169,7 @@ fn a_run_that_is_killed_with_a_pool_that_stands_still_leaves_nothing() {
     let arms = "[arms.pool]\nplatform = \"container\"\nstart = { pool = 4 }";
     let case = "[cases.alone]\nworkload = \"guest-start\"\n[turns]\nrounds = 500\n";
     let path = write_study(folder.path(), &study(1, arms, "128MiB", &[("steady-state", "1s")], case));
-    let out = folder.path().join("run");
-    let mut running = begin(&path, &out);
-    until("starts", || journal(&out).contains("\"drive\""));
-    std::thread::sleep(std::time::Duration::from_millis(300));
-    kill(&mut running);
-    until("the reaper to take everything away", || left_by_runs_into(&out).is_empty());
+    killed_among_starts_leaves_nothing(folder.path(), &path);
 }
 
 #[test]

@@ -33,30 +33,29 @@ pub(super) fn fit(file: &file::Study<'_>, context: &Context<'_>, (arms, baseline
             let how = context.others("slowed can be", |traits| traits.slowable);
             let what = format!("is `{}` as it is set here, and {asks}, which it cannot be", case.workload);
             at.get("workload").wrong(&what, format!("leave `slowed-by` out{how}"));
-        } else if !is_closed(case) {
-            let what = format!("is no closed loop at a fixed load, and {asks}: only there is the share known");
-            at.get("load").wrong(&what, "write `load = { closed = { clients = 1 } }`, or leave `slowed-by` out");
-        } else if clients(case) > case.guest.cpus {
-            let what = format!(
-                "has more clients than the guest has CPUs, and {asks}: one waits for the other, and the share is unknown"
-            );
-            at.get("load").wrong(&what, "write as many clients as CPUs, or leave `slowed-by` out");
+            continue;
+        }
+        let refuse = |what: &str, help: &str| at.get("load").wrong(what, help);
+        match clients(case) {
+            None => refuse(
+                &format!("is no closed loop at a fixed load, and {asks}: only there is the share known"),
+                "write `load = { closed = { clients = 1 } }`, or leave `slowed-by` out",
+            ),
+            Some(clients) if clients > case.guest.cpus => refuse(
+                &format!(
+                    "has more clients than the guest has CPUs, and {asks}: one waits for the other, and the share is unknown"
+                ),
+                "write as many clients as CPUs, or leave `slowed-by` out",
+            ),
+            Some(_) => {}
         }
     }
 }
 
-/// Clients of a closed loop.
-const fn clients(case: &Case) -> u32 {
+/// The clients of a closed loop in which each operation follows the one before it without a pause; `None` of any other load.
+fn clients(case: &Case) -> Option<u32> {
     match case.load {
-        CaseLoad::Fixed { load: LoadModel::Closed { clients, .. }, .. } => clients,
-        _ => 0,
-    }
-}
-
-/// Whether each operation follows the one before it, without a pause.
-fn is_closed(case: &Case) -> bool {
-    match case.load {
-        CaseLoad::Fixed { load: LoadModel::Closed { think_time, .. }, .. } => think_time.ns == 0,
-        _ => false,
+        CaseLoad::Fixed { load: LoadModel::Closed { clients, think_time }, .. } if think_time.ns == 0 => Some(clients),
+        _ => None,
     }
 }

@@ -33,14 +33,10 @@ pub enum FailOn {
 
 /// `worse:2%`, `no-verdict` or `unsure`.
 fn fail_on(text: &str) -> Result<FailOn, String> {
-    let share = |number: &str| {
-        let number = number.strip_suffix('%').map(str::trim).and_then(|number| number.parse::<f64>().ok());
-        number.map(|number| number / 100.0).filter(|share| (0.0..1.0).contains(share))
-    };
     match (text, text.strip_prefix("worse:")) {
         ("no-verdict", _) => Ok(FailOn::Doubt(GateOutcome::NoVerdict)),
         ("unsure", _) => Ok(FailOn::Doubt(GateOutcome::Unsure)),
-        (_, Some(limit)) => share(limit)
+        (_, Some(limit)) => super::share(limit)
             .map(FailOn::Worse)
             .ok_or_else(|| "the limit is a percentage from 0 to below 100, such as `worse:2%`".to_owned()),
         _ => Err("write `worse:2%`, `no-verdict` or `unsure`".to_owned()),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::FormatArgument;
+use super::{ChoiceArguments, FormatArgument};
 
 /// The file of a history unless another is named, in the current folder.
 pub const FILE: &str = "tare-history.sqlite";
@@ -66,13 +66,7 @@ pub struct ChosenSeries {
     /// Runs of this study alone.
     #[arg(long, value_name = "NAME")]
     pub study: Option<String>,
-    /// Series of this case alone; may be given again. `*` stands for any characters, here and in the next two.
-    #[arg(long, value_name = "CASE")]
-    pub case: Vec<String>,
-    /// Series of this arm alone; may be given again.
-    #[arg(long, value_name = "ARM")]
-    pub arm: Vec<String>,
-    /// Series of this metric alone, by its id; may be given again.
-    #[arg(long, value_name = "METRIC")]
-    pub metric: Vec<String>,
+    /// Of these its series.
+    #[command(flatten)]
+    pub choice: ChoiceArguments,
 }

@@ -24,9 +24,9 @@ pub fn series(mut runs: Vec<RunEffects>, chosen: &ChosenSeries) -> Result<Vec<Ru
         }
     }
     let parts: [Part<'_>; 3] = [
-        ("case", &chosen.case, |own| own.case.as_deref().unwrap_or_default()),
-        ("arm", &chosen.arm, |own| &own.arm),
-        ("metric", &chosen.metric, |own| &own.metric.id),
+        ("case", &chosen.choice.case, |own| own.case.as_deref().unwrap_or_default()),
+        ("arm", &chosen.choice.arm, |own| &own.arm),
+        ("metric", &chosen.choice.metric, |own| &own.metric.id),
     ];
     for (what, patterns, of) in parts.into_iter().filter(|(_, patterns, _)| !patterns.is_empty()) {
         let there = listed(runs.iter().flat_map(|run| &run.effects).map(of));
